@@ -42,11 +42,12 @@ use crate::{
 
 const AFTER_HELP: &str = "\
 Fields and filters are those of fastproc ps; see fastproc ps --help. For an exited process these
-fields are known: pid, ppid, comm, cmdline, user, ruser, group, rgroup, cgroup_id, starttime, start,
-ended, etime (its lifetime), time, utime, stime, guest_time, pcpu (over its lifetime), the times and
-faults of its children (cutime …), minflt, majflt, nvcsw, nivcsw, vmhwm (its largest resident
-memory), the fields of its I/O, flags, status, exit_code and final. The other fields are unknown,
-and a filter that compares one of them is refused.
+fields are known: pid, ppid, comm, cmdline, user, ruser, group, rgroup, cgroup_id, cgroup and
+container (while the cgroup exists), starttime, start, ended, etime (its lifetime), time, utime,
+stime, guest_time, pcpu (over its lifetime), the times and faults of its children (cutime …),
+minflt, majflt, nvcsw, nivcsw, vmhwm (its largest resident memory), the fields of its I/O, flags,
+status, exit_code and final. The other fields are unknown, and a filter that compares one of them is
+refused.
 
 A process is shown when its parent has waited for it and the kernel has released it, with the
 kernel's final values. If the kernel's last record of it was lost, the process is shown some seconds

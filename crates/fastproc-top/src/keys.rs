@@ -274,7 +274,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[k(C::Tab)], A::Refresh, "refresh now"),
     bind(Table, &[ctrl('z')], A::Suspend, "suspend this program; fg continues"),
     bind(Table, &[f(1), c('h'), c('?')], A::Help, "this help"),
-    bind(Table, &[k(C::Esc)], A::Back, "leave the group, or clear the filter; clear the search, and stop following"),
+    bind(Table, &[k(C::Esc)], A::Back, "leave the group or filter, clear the search, stop following"),
     bind(Table, &[f(10), c('q'), ctrl('c')], A::Quit, "quit"),
 
     bind(Details, &[k(C::Tab), k(C::Right)], A::Tab(1), "next page"),

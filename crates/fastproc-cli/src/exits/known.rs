@@ -1,6 +1,6 @@
 //! Refuses filters of `fastproc exits` that compare fields that are never known of an exited process.
 
-use fastproc::{Cmdline, Host, difference::Ended, exits::Exit, record::Io};
+use fastproc::{Cmdline, Fields, Host, difference::Ended, exits::Exit, record::Io};
 use fastproc_columns::{Field, Filter, Lookup, Row, Value};
 
 use crate::Failure;
@@ -16,7 +16,8 @@ pub fn check(filter: Option<&Filter>, execs: bool, host: &Host) -> Result<(), Fa
     // A process that executed a program is still in /proc, where fields of no group are read.
     let mut fields = filter.into_iter().flat_map(Filter::fields);
     let unknown = fields.find(|field| {
-        let may_be_read = execs && field.needs.is_empty();
+        // The fields of a cgroup are found by its id, while it exists.
+        let may_be_read = execs && field.needs.is_empty() || field.needs == Fields::CGROUP;
         !may_be_read && !is_known(field, &mut lookup)
     });
     match unknown {
@@ -30,7 +31,6 @@ fn is_known(field: &Field, lookup: &mut Lookup) -> bool {
     // Its process id is 0, which no file in /proc belongs to.
     let mut exit = Exit::default();
     exit.ppid = Some(1);
-    exit.cgroup_id = 1;
     exit.end_ns = Some(1);
     exit.status = Some(0);
     exit.io = Some(Io::default());
@@ -52,7 +52,7 @@ mod tests {
     /// Those that the help names.
     const KNOWN: &str = "pid ppid comm cmdline user ruser group rgroup cgroup_id starttime start ended etime time utime \
                          stime guest_time pcpu cutime cstime cminflt cmajflt minflt majflt nvcsw nivcsw vmhwm read_bytes \
-                         write_bytes rchar wchar syscr syscw flags status exit_code final state event";
+                         write_bytes rchar wchar syscr syscw flags status exit_code final state event cgroup container pod_uid";
 
     #[test]
     fn a_filter_compares_what_an_exited_process_has() {
