@@ -164,9 +164,7 @@ fn status(folder: Option<&Path>, json: bool) -> Result<ExitCode, RunError> {
         .to_string());
         return Ok(code);
     }
-    // Of the names of a file, which differ where /lib is a link, the last.
-    let file = |path: PathBuf| path.canonicalize().unwrap_or(path).display().to_string();
-    let used = used.map_or_else(|| "nothing that is known".into(), file);
+    let used = used.map_or_else(|| "nothing that is known".into(), |used| shown(&used));
     say(&format!(
         "{}: ps uses {used}",
         if is_on { "on" } else { "off" }
@@ -178,7 +176,7 @@ fn status(folder: Option<&Path>, json: bool) -> Result<ExitCode, RunError> {
                 say(&format!(
                     "the substitute in {} was built for {}",
                     folder.display(),
-                    file(real)
+                    shown(&real)
                 ));
             }
         }
@@ -199,6 +197,14 @@ fn used() -> Option<PathBuf> {
         .find(|line| line.trim().starts_with("libproc2.so."))?;
     let path = line.split(" => ").nth(1)?.split(" (").next()?;
     Some(PathBuf::from(path))
+}
+
+/// One name for a file: where /lib is a link, its folder has two.
+fn shown(file: &Path) -> String {
+    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+    let named = folder.zip(file.file_name());
+    let file = named.map_or_else(|| file.into(), |(folder, name)| folder.join(name));
+    file.display().to_string()
 }
 
 fn used_from(folder: &Path) -> Option<PathBuf> {
