@@ -27,8 +27,8 @@ testbed of odd processes, and every line of the machine's counters with the kern
 failure. A value counts as proven if it was equal to the kernel's and not zero. `kernels/expected.toml` has the details.
 
 The newest series moves with the archive. A series that is not listed yet is compared with the next older one. It fails if a
-source no longer loads, a line comes from the text instead, a value is wrong, or fewer fields are compared. Improvements and
-costs of such a series are not compared; `make kernels-expected` writes them here.
+source no longer loads, a line comes from the text instead, a value is wrong, or fewer fields are compared. Its improvements
+and costs are not compared; `make kernels-expected` writes them here.
 ";
 
 /// Remove this once `make kernels-expected` has run every scenario on these kernels.
