@@ -3,17 +3,13 @@
 mod write;
 
 use std::{
-    ffi::OsStr,
     io::{self, Write},
     process::ExitCode,
     thread,
     time::{Duration, Instant},
 };
 
-use clap::{
-    Arg, Command, Error, ValueEnum,
-    builder::{PossibleValue, TypedValueParser},
-};
+use clap::{ValueEnum, builder::PossibleValue};
 use fastproc::cgroups::{self, Cgroups};
 use fastproc_columns::{
     cgroups::{self as columns, COLUMNS, Column, Filter, Reader, Sort},
@@ -21,7 +17,7 @@ use fastproc_columns::{
 };
 
 use self::write::{Format, Writer};
-use crate::{NO, failure::Failure, output::Output, privileges, terminal};
+use crate::{NO, completed::completed, failure::Failure, output::Output, privileges, terminal};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -71,7 +67,7 @@ Exit status:
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
     /// Show these columns; see Columns below.
-    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', value_parser = ColumnParser, hide_possible_values = true)]
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', value_parser = completed(columns::find, names), hide_possible_values = true)]
     fields: Vec<&'static Column>,
 
     /// Sort by this column; a minus sign puts the largest value first.
@@ -82,7 +78,7 @@ pub struct Args {
         long,
         value_name = "[-]COLUMN",
         allow_hyphen_values = true,
-        value_parser = SortParser,
+        value_parser = completed(str::parse::<Sort>, names),
         hide_possible_values = true
     )]
     sort: Option<Sort>,
@@ -132,49 +128,6 @@ pub struct Args {
 fn names() -> Box<dyn Iterator<Item = PossibleValue>> {
     let value = |column: &Column| PossibleValue::new(column.name).help(column.help);
     Box::new(COLUMNS.iter().map(value))
-}
-
-/// Parses the name of a column.
-#[derive(Clone, Debug)]
-struct ColumnParser;
-
-impl TypedValueParser for ColumnParser {
-    type Value = &'static Column;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<Self::Value, Error> {
-        columns::find.parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(names())
-    }
-}
-
-/// Parses an order.
-#[derive(Clone, Debug)]
-struct SortParser;
-
-impl TypedValueParser for SortParser {
-    type Value = Sort;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<Self::Value, Error> {
-        let parse = |text: &str| text.parse::<Sort>();
-        parse.parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(names())
-    }
 }
 
 /// Where cgroups are read from.

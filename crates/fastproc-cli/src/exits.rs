@@ -35,7 +35,7 @@ use crate::{
     privileges,
     ps::{
         format::{Column, Follows, Format, Layout, RowWriter, Rows},
-        help::FieldParser,
+        help::field_parser,
         selection::{Select, Selection},
     },
 };
@@ -94,7 +94,7 @@ pub struct Args {
         long = "fields",
         value_name = "FIELD,…",
         value_delimiter = ',',
-        value_parser = FieldParser,
+        value_parser = field_parser(),
         hide_possible_values = true
     )]
     fields: Vec<Column>,

@@ -3,6 +3,7 @@
 mod bench;
 mod cat;
 mod cgroups;
+mod completed;
 mod doctor;
 mod exits;
 mod failure;

@@ -12,9 +12,12 @@ struct Unknown(&'static str);
 
 /// Checks that an exited process can have all fields of the filter.
 pub fn check(filter: Option<&Filter>, execs: bool, host: &Host) -> Result<(), Failure> {
+    let Some(filter) = filter else {
+        return Ok(());
+    };
     let mut lookup = Lookup::new(host, true)?;
     // A process that executed a program is still in /proc, where fields of no group are read.
-    let mut fields = filter.into_iter().flat_map(Filter::fields);
+    let mut fields = filter.fields().into_iter();
     let unknown = fields.find(|field| {
         // The fields of a cgroup are found by its id, while it exists.
         let may_be_read = execs && field.needs.is_empty() || field.needs == Fields::CGROUP;

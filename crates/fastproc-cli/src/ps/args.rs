@@ -34,7 +34,7 @@ pub struct Args {
         long = "fields",
         value_name = "FIELD,…",
         value_delimiter = ',',
-        value_parser = help::FieldParser,
+        value_parser = help::field_parser(),
         hide_possible_values = true
     )]
     pub(super) fields: Vec<Column>,
@@ -49,7 +49,7 @@ pub struct Args {
         long,
         value_name = "[-]FIELD,…",
         allow_hyphen_values = true,
-        value_parser = help::SortParser,
+        value_parser = help::sort_parser(),
         hide_possible_values = true
     )]
     pub(super) sort: Option<String>,

@@ -1,14 +1,10 @@
 //! The help of `fastproc ps` beyond its options.
 
-use std::ffi::OsStr;
-
-use clap::{
-    Arg, Command, Error,
-    builder::{PossibleValue, StringValueParser, TypedValueParser},
-};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use fastproc_columns::FIELDS;
 
 use super::format::Column;
+use crate::completed::completed;
 
 /// The text for `-h`.
 pub const SHORT: &str = "\
@@ -139,45 +135,12 @@ fn names() -> Box<dyn Iterator<Item = PossibleValue>> {
     Box::new(FIELDS.iter().map(value))
 }
 
-/// Takes any order, because its names depend on other options, and lists the names of fields for shell completion.
-#[derive(Clone, Debug)]
-pub struct SortParser;
-
-impl TypedValueParser for SortParser {
-    type Value = String;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<String, Error> {
-        StringValueParser::new().parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(names())
-    }
+/// Parses the name of a field.
+pub fn field_parser() -> impl TypedValueParser<Value = Column> {
+    completed(str::parse::<Column>, names)
 }
 
-/// Parses the name of a field, and lists all names for shell completion.
-#[derive(Clone, Debug)]
-pub struct FieldParser;
-
-impl TypedValueParser for FieldParser {
-    type Value = Column;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<Column, Error> {
-        let parse = |name: &str| name.parse::<Column>();
-        parse.parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(names())
-    }
+/// Takes any order, because its names depend on other options.
+pub fn sort_parser() -> impl TypedValueParser<Value = String> {
+    completed(StringValueParser::new(), names)
 }
