@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use crate::buffers::Contents;
 use fastproc::{
     cgroups::{self, Cgroup, Fields, Snapshot, Source},
     source::service::wire::{Part, Reply, Status, part},
 };
+
+use crate::buffers::Contents;
 
 /// More than that are refused, because a user may make as many as memory permits.
 const MOST: usize = 1 << 16;
@@ -116,11 +117,13 @@ impl Answer {
     }
 
     fn push(&mut self, snapshot: Snapshot<'_>, cgroup: Cgroup<'_>, groups: Fields) {
-        let lines = snapshot.memory_stat_lines();
-        let values = lines.map(|(line, _)| cgroup.memory_stat_value(line));
-        // All lines, or none.
-        let values: Option<Vec<u64>> = values.collect();
-        let values = values.filter(|_| groups.contains(Fields::MEMORY_STAT));
+        let values = groups.contains(Fields::MEMORY_STAT).then(|| {
+            // All lines, or none.
+            let lines = snapshot.memory_stat_lines();
+            let values = lines.map(|(line, _)| cgroup.memory_stat_value(line));
+            values.collect::<Option<Vec<u64>>>()
+        });
+        let values = values.flatten();
         let shown = match values {
             Some(_) => groups,
             None => groups - Fields::MEMORY_STAT,
