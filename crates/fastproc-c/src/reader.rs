@@ -22,7 +22,7 @@ pub(crate) enum Guard {
     Public,
     /// Only to users who may trace the process.
     Guarded,
-    /// Visible only to users who may read the I/O counters: see [`Details::may_read_io`].
+    /// Only to users who may read the I/O counters: see [`Details::may_read_io`].
     Io,
 }
 

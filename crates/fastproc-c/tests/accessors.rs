@@ -242,7 +242,7 @@ fn values_are_those_of_the_library_in_rust() {
         // Values that may have changed in between are compared again.
         for round in 0..10 {
             let befores = expected(&collector.snapshot().expect("a snapshot"), &pids);
-            // BPF reads every value; the library checks who may see it.
+            // BPF reads all values. The library hides those that this user may not see.
             let mut command = if uid != 0 && kind == SourceKind::Bpf {
                 nobody_with_bpf(&every)
             } else {
