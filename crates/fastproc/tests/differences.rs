@@ -8,7 +8,7 @@ use std::{
 
 use fastproc::{
     Baseline, Collector, Fields, Process, SourceKind,
-    difference::{Change, SHORTEST_NS},
+    difference::{Change, Counter, SHORTEST_NS, TaskCounters, is_same_start},
     record::TICK_NS,
 };
 use fastproc_testbed::gate;
@@ -38,6 +38,45 @@ impl Drop for Running {
 /// The time that a process of one thread may seem to have used beyond its lifetime: the kernel counts up to its own
 /// last tick, and `/proc` shows two times, each in whole ticks.
 const TICKS_NS: u64 = 2 * SHORTEST_NS;
+
+/// The run time from which the change is computed. It is in whole ticks if the source had to read `/proc`, for example
+/// because the process changed while it was read.
+fn run_ns(change: &Change<'_>) -> u64 {
+    let counters = match change.thread {
+        Some(thread) => TaskCounters::from_thread(thread),
+        None => TaskCounters::from_process(change.process),
+    };
+    counters.get(Counter::Run).expect("it was asked for")
+}
+
+/// What the test has seen of a process or thread, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    start: u64,
+    /// The largest total.
+    all: u64,
+    /// The largest run time.
+    run: u64,
+    /// When the snapshot of that run time began and ended. A later, smaller one does not count: see
+    /// [`Marks`](fastproc::difference::Marks).
+    between: (u64, u64),
+}
+
+impl Seen {
+    fn first(change: &Change<'_>, between: (u64, u64)) -> Self {
+        Self {
+            start: change.process.identity().start_ns,
+            all: used_in_all(change),
+            run: run_ns(change),
+            between,
+        }
+    }
+}
+
+/// The process, and the thread if it is one's.
+fn id(change: &Change<'_>) -> (u32, Option<u32>) {
+    (change.process.pid(), change.thread.map(|thread| thread.tid))
+}
 
 /// The total time that a process or thread has used, according to the snapshot.
 fn used_in_all(change: &Change<'_>) -> u64 {
@@ -116,8 +155,15 @@ fn short_lived_processes_have_no_spikes() {
             first.stats().kernel_end_ns(),
         );
         let (mut born, mut known) = (0, 0);
-        // The largest total that was seen of each, by process and thread.
-        let mut used_before = HashMap::new();
+        // By process and thread.
+        let mut seen_before = HashMap::new();
+        let nothing = Baseline::default();
+        for change in nothing
+            .changes(&first)
+            .chain(nothing.thread_changes(&first))
+        {
+            seen_before.insert(id(&change), Seen::first(&change, looked_ns));
+        }
         // Every snapshot has a process that started since the one before, and a known one.
         let mut sleeper = Running::start("sleep", &["600"]);
         for round in 0..40 {
@@ -126,6 +172,10 @@ fn short_lived_processes_have_no_spikes() {
             let now = collector
                 .snapshot()
                 .unwrap_or_else(|error| panic!("{source}: {error}"));
+            let now_looked_ns = (
+                now.stats().kernel_boottime_ns(),
+                now.stats().kernel_end_ns(),
+            );
             for change in before.changes(&now).chain(before.thread_changes(&now)) {
                 let process = change.process;
                 if ![&shell, &sleeper, &next]
@@ -145,26 +195,34 @@ fn short_lived_processes_have_no_spikes() {
                 assert!(all_ns <= most_ns, "{all_ns} ns in {age_ns} ns: {who}");
                 // No change exceeds the growth of this total. Time of a virtual CPU that was stopped is added when it
                 // continues, so it may exceed the time since the last snapshot.
-                let id = (
-                    process.pid(),
-                    change.thread.map(|thread| thread.tid),
-                    start_ns,
-                );
-                let before_ns = used_before.entry(id).or_insert(0);
-                let added_ns = all_ns.saturating_sub(*before_ns);
+                let unseen = Seen {
+                    all: 0,
+                    run: 0,
+                    ..Seen::first(&change, looked_ns)
+                };
+                let seen = seen_before.entry(id(&change)).or_insert(unseen);
+                // The id may be in use again.
+                if !is_same_start(seen.start, start_ns) {
+                    *seen = unseen;
+                }
+                let last = *seen;
+                let added_ns = all_ns.saturating_sub(last.all);
                 assert!(used_ns <= added_ns + TICKS_NS, "{added_ns} ns added: {who}");
-                *before_ns = all_ns.max(*before_ns);
+                seen.all = all_ns.max(last.all);
+                if run_ns(&change) >= last.run {
+                    seen.run = run_ns(&change);
+                    seen.between = now_looked_ns;
+                }
                 if change.thread.is_none() {
                     *(if change.born { &mut born } else { &mut known }) += 1;
                 }
                 // It was read at some time of either snapshot; a new process has the time between the starts of both.
-                let longest_ns = now.stats().kernel_end_ns() - looked_ns.0;
-                let now_ns = now.stats().kernel_boottime_ns();
-                let shortest_ns = now_ns
+                let longest_ns = now_looked_ns.1 - last.between.0;
+                let shortest_ns = now_looked_ns.0
                     - if change.born {
-                        looked_ns.0
+                        last.between.0
                     } else {
-                        looked_ns.1
+                        last.between.1
                     };
                 let most = if change.thread.is_some() {
                     1.0
@@ -174,7 +232,7 @@ fn short_lived_processes_have_no_spikes() {
                 let of = |elapsed_ns: u64| (used_ns as f64 / elapsed_ns as f64).min(most);
                 assert!(
                     (of(longest_ns) * 0.999..=of(shortest_ns) * 1.001).contains(&share),
-                    "{shortest_ns} to {longest_ns} ns passed: {who}"
+                    "{shortest_ns} to {longest_ns} ns since {last:?}: {who}"
                 );
                 let (faults, rate) = match (change.thread, process.cpu()) {
                     (Some(thread), _) => (thread.minflt, change.minflt_per_second),
@@ -187,10 +245,7 @@ fn short_lived_processes_have_no_spikes() {
                 );
             }
             before.set(&now);
-            looked_ns = (
-                now.stats().kernel_boottime_ns(),
-                now.stats().kernel_end_ns(),
-            );
+            looked_ns = now_looked_ns;
             sleeper = next;
             assert!(born > round, "{source}: {born} born in round {round}");
         }
