@@ -14,6 +14,8 @@ use crate::{
 
 /// Bytes that may lie ready without being lent, or two buffers of the size that was made last if that is more.
 const READY: usize = 24 << 20;
+/// The most bytes, besides a sixteenth, that a buffer is larger than needed.
+const RESERVE: usize = 4 << 20;
 /// A buffer is charged at least this much, so that there are never more buffers than descriptors.
 const LEAST: usize = 128 << 10;
 /// Root may hold this many times what another user may.
@@ -346,9 +348,9 @@ impl Buffers {
     }
 }
 
-/// A quarter more than needed, so that a growing table does not need a new buffer soon.
+/// A quarter more than needed, or less if that would be much, so that a growing table does not need a new buffer soon.
 fn with_reserve(bytes: usize) -> usize {
-    bytes + bytes / 4
+    bytes + (bytes / 4).min(RESERVE + bytes / 16)
 }
 
 #[cfg(test)]

@@ -220,22 +220,27 @@ impl Service {
             return Step::Answered;
         }
         let began = cpu_time();
-        let mut after = began;
-        let walked = if let Some(generation) = self.tiers.walked_since(tier, since) {
+        // The next walk does not open the collector again: that is no part of what it is expected to take.
+        let is_open = self.tiers.collector(tier).is_ok();
+        let opened = cpu_time();
+        let mut after = opened;
+        let walked = if !is_open {
+            Err(())
+        } else if let Some(generation) = self.tiers.walked_since(tier, since) {
             Ok(generation)
         } else {
-            let walked = self.tiers.walk(tier);
+            let walked = self.tiers.walk(tier).map_err(drop);
             // After the walk: a process that exited meanwhile is in the records, among the exits, or in both, and never
             // missing.
             self.read_exits();
             self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
             after = cpu_time();
-            self.costs.walk[tier] = after.saturating_sub(began);
+            self.costs.walk[tier] = after.saturating_sub(opened);
             walked
         };
         let filled = match walked {
             Ok(generation) => self.serve(waiting, generation, reads_texts),
-            Err(_) => Err(Status::Failed),
+            Err(()) => Err(Status::Failed),
         };
         let end = cpu_time();
         self.costs.write[tier] = end.saturating_sub(after);

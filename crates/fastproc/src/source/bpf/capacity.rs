@@ -80,7 +80,7 @@ impl Capacity {
 
     /// Adds room for processes that start until a walk that begins at once.
     pub(super) fn with_little_room(self) -> Self {
-        let with_room = |count: u32| count.saturating_add(count / 16).saturating_add(256);
+        let with_room = |count: u32| count.saturating_add(count / 64).saturating_add(256);
         Self {
             records: with_room(self.records),
             threads: with_room(self.threads),
@@ -140,9 +140,14 @@ impl Capacity {
     }
 }
 
-/// Half as many again, and a few more: processes start in bursts.
+/// The most entries, besides a sixteenth, that are added for processes that start in a burst. An entry takes more than
+/// a kilobyte.
+const BURST: u32 = 4096;
+
+/// Half as many again, or fewer if that would be many, and a few more: processes start in bursts.
 fn with_room(count: u32) -> u32 {
-    count.saturating_add(count / 2).saturating_add(256)
+    let room = (count / 2).min(BURST + count / 16);
+    count.saturating_add(room).saturating_add(256)
 }
 
 /// Watches whether maps that have grown are still needed.
@@ -232,8 +237,9 @@ mod tests {
     fn for_one_walk_little_is_left_unused() {
         let needed = Capacity::needed_by(100_000, 0);
         let once = needed.with_little_room();
-        assert!((106_000..107_000).contains(&once.records), "{once:?}");
-        assert!(once.bytes(Beside::Places) < needed.with_room().bytes(Beside::Places) * 3 / 4);
+        assert!((101_000..102_000).contains(&once.records), "{once:?}");
+        assert!(once.bytes(Beside::Places) < needed.with_room().bytes(Beside::Places) * 19 / 20);
+        assert!(once.bytes(Beside::Places) < 100_000_000, "{once:?}");
         let few = Capacity::needed_by(10, 10).with_little_room();
         assert!(few.records > 200 && few.threads > 200, "{few:?}");
     }
@@ -326,6 +332,16 @@ mod tests {
             let run = used(records, 0, records);
             assert_eq!(shrink.after(&run, capacity, walk * SECOND), None);
         }
+    }
+
+    #[test]
+    fn many_processes_get_less_room_in_proportion() {
+        assert_eq!(with_room(100), 100 + 50 + 256);
+        assert_eq!(with_room(8_000), 8_000 + 4_000 + 256);
+        assert_eq!(with_room(100_000), 100_000 + 4_096 + 6_250 + 256);
+        let sizes: Vec<u32> = (0..200_000).step_by(100).map(with_room).collect();
+        assert!(sizes.is_sorted());
+        assert_eq!(with_room(u32::MAX), u32::MAX);
     }
 
     #[test]
