@@ -137,8 +137,17 @@ def processes(
     with _lock:
         collector = _open.pop(key, None)
         if collector is None:
+            # The walk of opening is not older than this call.
             collector = _native.Collector(
-                names, source=source, max_age=max_age, threads=threads, filter=filter, sort=sort, top=top, text=text
+                names,
+                source=source,
+                max_age=max_age,
+                threads=threads,
+                filter=filter,
+                sort=sort,
+                top=top,
+                text=text,
+                reuse_opening=True,
             )
         _open[key] = collector
         while len(_open) > _MOST_OPEN:

@@ -127,6 +127,7 @@ class Collector:
         sort: str | None = None,
         top: int | None = None,
         text: bool = True,
+        reuse_opening: bool = False,
     ) -> Self: ...
     @property
     def source(self) -> str: ...

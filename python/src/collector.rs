@@ -73,10 +73,11 @@ pub fn fields(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pymethods]
 impl Collector {
     #[new]
-    #[pyo3(signature = (fields, *, source=None, max_age=0.0, socket=None, threads=false, exits=false, filter=None, sort=None, top=None, text=true))]
+    #[pyo3(signature = (fields, *, source=None, max_age=0.0, socket=None, threads=false, exits=false, filter=None, sort=None, top=None, text=true, reuse_opening=false))]
     #[allow(
         clippy::too_many_arguments,
         clippy::needless_pass_by_value,
+        clippy::fn_params_excessive_bools,
         reason = "they are Python's, by name"
     )]
     fn new(
@@ -91,6 +92,7 @@ impl Collector {
         sort: Option<&str>,
         top: Option<isize>,
         text: bool,
+        reuse_opening: bool,
     ) -> PyResult<Self> {
         let top = top
             .map(usize::try_from)
@@ -140,6 +142,7 @@ impl Collector {
             .max_age(seconds(max_age)?)
             .texts(settings.texts())
             .texts_max_age(seconds(max_age)?)
+            .reuse_opening(reuse_opening)
             .exits(exits)
             .exit_cmdlines(exits && settings.texts().contains(Texts::CMDLINE));
         if socket.is_some() {

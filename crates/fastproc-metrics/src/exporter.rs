@@ -114,6 +114,7 @@ impl Exporter {
             .lone_threads(false)
             .exits(settings.exits)
             .exit_cmdlines(settings.exits)
+            .reuse_opening(true)
             .open()?;
         let counters = fastproc::counters::Options::new()
             .bpf(settings.source != Some(SourceKind::Procfs))

@@ -393,14 +393,16 @@ fn a_child_is_told_to_open_its_own() {
 }
 
 #[test]
-fn a_single_snapshot_is_that_of_opening_if_it_is_taken_at_once() {
+fn the_first_snapshot_is_that_of_opening_if_it_may_and_is_taken_at_once() {
     if !gate::bpf() {
         return;
     }
-    for source in [SourceKind::Bpf, SourceKind::BpfIter] {
+    let sources = [SourceKind::Bpf, SourceKind::BpfIter];
+    for (source, one_shot) in sources.into_iter().flat_map(|of| [(of, true), (of, false)]) {
         let open = || {
             let collector = Collector::builder()
-                .one_shot(true)
+                .one_shot(one_shot)
+                .reuse_opening(!one_shot)
                 .source(Some(source))
                 .fields(Fields::TOP);
             collector.open().expect("there is BPF")
@@ -411,7 +413,11 @@ fn a_single_snapshot_is_that_of_opening_if_it_is_taken_at_once() {
             let opened = now_ns();
             let snapshot = collector.snapshot().expect("a snapshot can be made");
             assert!(snapshot.get(std::process::id()).is_some());
-            snapshot.stats().boottime_ns < opened
+            let stats = snapshot.stats();
+            let is_of_opening = stats.boottime_ns < opened;
+            let ended = stats.boottime_ns + stats.read_for.as_nanos() as u64;
+            assert_eq!(ended <= opened, is_of_opening, "rates are over this time");
+            is_of_opening
         });
         let mut collector = open();
         std::thread::sleep(Duration::from_millis(150));

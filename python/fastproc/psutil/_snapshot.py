@@ -227,7 +227,8 @@ def take(names: set[str]) -> Snapshot:
     key = (*_ALWAYS, *sorted(fields))
     with _lock:
         opened = _collectors.pop(key, None)
-        collector, before = opened if opened is not None else (_native.Collector(list(key)), None)
+        # The walk of opening is not older than this call.
+        collector, before = opened or (_native.Collector(list(key), reuse_opening=True), None)
         snapshot = Snapshot(collector.snapshot(), before)
         if before is not None:
             # Otherwise each would keep all earlier ones.

@@ -141,5 +141,6 @@ fn open(source: Option<SourceKind>, fields: Fields) -> Result<Collector, Error> 
         .fields(fields)
         .source(source)
         .exits(true)
+        .reuse_opening(true)
         .open()?)
 }

@@ -155,7 +155,7 @@ impl Assembler {
             .reconciled
             .is_none_or(|at| at.elapsed() >= self.reconcile_every);
         let opened = self.opened.take();
-        let opened = opened.filter(|_| bpf.last_began_ns().is_some_and(|at| since(at) < YOUNG));
+        let opened = opened.filter(|_| bpf.last_ended_ns().is_some_and(|at| since(at) < YOUNG));
         let counted = match opened {
             Some(counted) => Some(counted),
             None => is_due.then(TaskCount::now).flatten(),
@@ -209,7 +209,11 @@ impl Assembler {
         if !stood {
             self.put_in_order(index, reconcile, stats.kernel_boottime_ns())?;
         }
-        stats.read_for = since(stats.boottime_ns);
+        // Rates are over the time between two readings. What happened after the walk of opening belongs to the next snapshot.
+        stats.read_for = match opened {
+            Some(_) => Duration::from_nanos(walk_stats.ended_ns.saturating_sub(stats.boottime_ns)),
+            None => since(stats.boottime_ns),
+        };
         stats.missed = self.missed.len() as u32;
         if self.fields.contains(Fields::CPU) {
             self.show_cpu_times(records, index, stood);
@@ -386,7 +390,8 @@ impl Assembler {
     }
 }
 
-/// How old the walk that opening made may be in the first snapshot.
+/// How long ago the walk of opening may have ended in the first snapshot. With a hundred thousand processes it takes longer
+/// itself.
 const YOUNG: Duration = Duration::from_millis(100);
 
 /// Finds the pids that are listed and that the walk did not meet. `order` is sorted by pid.

@@ -37,6 +37,7 @@ pub struct Builder {
     pub(super) texts_max_age: Duration,
     pub(super) service_timeout: Option<Duration>,
     pub(super) one_shot: bool,
+    pub(super) reuse_opening: bool,
     pub(super) exits: bool,
     pub(super) exit_cmdlines: bool,
     pub(super) lone_threads: bool,
@@ -56,6 +57,7 @@ impl Default for Builder {
             texts_max_age: Duration::ZERO,
             service_timeout: service::timeout(),
             one_shot: false,
+            reuse_opening: false,
             exits: false,
             exit_cmdlines: false,
             lone_threads: true,
@@ -172,11 +174,19 @@ impl Builder {
 
     /// Whether the program takes only one snapshot, as soon as the collector is open. Then no records are kept, and
     /// loading BPF programs pays only if there is much to read: see [`OneShot`]. If there is little, no source is named
-    /// and there is no service, [`SourceKind::Procfs`] is used at once. Otherwise the snapshot may be the one that
-    /// opening compares with the kernel's files: it is then up to a tenth of a second older than the call that returns
-    /// it, as [`SnapshotStats::boottime_ns`](crate::SnapshotStats::boottime_ns) says. Default: false.
+    /// and there is no service, [`SourceKind::Procfs`] is used at once. It includes
+    /// [`reuse_opening`](Self::reuse_opening). Default: false.
     pub fn one_shot(mut self, one_shot: bool) -> Self {
         self.one_shot = one_shot;
+        self
+    }
+
+    /// Whether the first snapshot may be the walk that opening compares with the kernel's files, instead of a second one.
+    /// It has then ended up to a tenth of a second before the call that returns it, and
+    /// [`SnapshotStats::boottime_ns`](crate::SnapshotStats::boottime_ns) says when it began; if it has ended earlier, there is
+    /// a new one. So a process that was started after [`open`](Self::open) may be missing. Default: false.
+    pub fn reuse_opening(mut self, reuse: bool) -> Self {
+        self.reuse_opening = reuse;
         self
     }
 
@@ -291,7 +301,7 @@ impl Builder {
             host.boot_offset_ns,
         );
         assembler.calibration = calibration;
-        if self.one_shot && !self.exits {
+        if self.one_shot || self.reuse_opening {
             assembler.may_use_last_walk(counted);
         }
         Ok(Local {

@@ -270,18 +270,19 @@ impl Collector {
     /// process that opened the collector: the child must open its own.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
         self.served = self.collect_from_service()?;
-        match &mut self.local {
-            Some(local) if self.served => local.assembler.forget(),
-            None if !self.served => self.open_local()?,
-            _ => {}
-        }
         // The service records exits; otherwise this process must.
         self.exits_are_new = !self.served
             && self.builder.exits
             && self.exits.is_none()
             && self.exits_refused.is_none();
+        // Before a source is opened, whose walk may be that of the snapshot.
         if self.exits_are_new {
             self.record_exits();
+        }
+        match &mut self.local {
+            Some(local) if self.served => local.assembler.forget(),
+            None if !self.served => self.open_local()?,
+            _ => {}
         }
         let mut snapshot = match (&mut self.local, &mut self.service) {
             (_, Some(link)) if self.served => {

@@ -56,6 +56,8 @@ pub(crate) fn keeps_records() -> bool {
 pub(crate) struct WalkStats {
     /// Time since boot when the walk of the snapshot began.
     pub(crate) began_ns: u64,
+    /// And when it ended.
+    pub(crate) ended_ns: u64,
     /// Signal action tables that were not read again, because the process has not run since.
     pub(crate) reused_actions: u32,
     /// How many times the walk was repeated because an array was too small.
@@ -258,6 +260,7 @@ impl Bpf {
                 self.shrink_to = self.shrink.after(&run, capacity, began_ns);
                 let walk = WalkStats {
                     began_ns,
+                    ended_ns: boottime_ns(),
                     reused_actions: run.reused_actions,
                     grown,
                     kept: run.kept,
@@ -272,9 +275,14 @@ impl Bpf {
         }
     }
 
-    /// When the last walk began, if nobody has used it, as boot time.
-    pub(crate) fn last_began_ns(&self) -> Option<u64> {
-        self.last.as_ref().map(|walk| walk.began_ns)
+    /// When the last walk ended, as boot time, if nobody has used it and no record must be read again.
+    pub(crate) fn last_ended_ns(&self) -> Option<u64> {
+        let walk = self.last.as_ref()?;
+        let is_whole = !self
+            .index()
+            .iter()
+            .any(|&entry| IndexEntry(entry).is_torn());
+        is_whole.then_some(walk.ended_ns)
     }
 
     /// The last walk, whose table nobody else may have changed; or a new one, if that would be another.
