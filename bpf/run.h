@@ -76,6 +76,7 @@ struct fp_run {
 	u32 old_end, checks;	  /* the first old place that is not fetched; whether the record that is read could be kept */
 	u32 fresh_pool; /* the pool is empty: a record that points into it is read again */
 	u32 dropped; /* this walk has already written records below this place, so none tells what was there before */
+	u32 searches, reserved; /* the next run goes on searching for a task that is still on the list */
 	/* if settings.nested: the level of the reader's pid namespace and its address, and the number that is looked up there */
 	u32 pid_level;
 	u64 pid_ns, pid;

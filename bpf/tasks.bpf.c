@@ -431,29 +431,36 @@ static int go_back(u32 i, void *unused)
 	struct fp_record *r = bpf_map_lookup_elem(&records, &at);
 	struct fp_place *place = bpf_map_lookup_elem(&places, &at);
 
-	if (!r || !place)
+	if (!r || !place) {
+		run.searches = 0;
 		return 1;
+	}
 	if (is_here(place->task, place->task + bpf_core_field_offset(struct task_struct, tasks), r->identity.tgid,
 		    r->identity.start_ns)) {
 		run.next = (u64)next_of(CAST(struct task_struct, place->task));
+		run.searches = 0;
 		return 1;
 	}
 	run.back = at;
-	return 0;
+	/* many may have exited since: no section is longer for that */
+	return out_of_time(1);
 }
 
-/* Continues where the previous run stopped. */
-static __always_inline void resume(void)
+/* Continues where the previous run stopped. Returns whether it is known where that is. */
+static __always_inline int resume(void)
 {
 	u32 last = run.records - 1;
 	struct fp_record *r;
 
 	run.back = run.records;
+	run.searches = 1;
 	bpf_loop(MAX_STEPS, go_back, 0, 0);
 	if (run.back != run.records)
 		drop_from(run.back);
+	if (RELOAD(run.searches))
+		return 0;
 	if (!run.node)
-		return;
+		return 1;
 	r = bpf_map_lookup_elem(&records, &last);
 	if (run.node != run.head && r &&
 	    !is_here(run.node - bpf_core_field_offset(struct task_struct, thread_node), run.node, run.thread_pid,
@@ -461,6 +468,7 @@ static __always_inline void resume(void)
 		r->identity.torn |= FP_TORN_THREADS;
 		finish(last);
 	}
+	return 1;
 }
 
 SEC("syscall") int walk(void *ctx)
@@ -481,8 +489,8 @@ SEC("syscall") int walk(void *ctx)
 	run.groups = 0;
 	run.keeps = CAN_KEEP;
 	run.lacks_words = !has_words();
-	resume();
-	bpf_loop(MAX_STEPS, step, 0, 0);
+	if (resume())
+		bpf_loop(MAX_STEPS, step, 0, 0);
 	bpf_rcu_read_unlock();
 	took_ns = bpf_ktime_get_ns() - began_ns;
 	if (took_ns > run.longest_ns)

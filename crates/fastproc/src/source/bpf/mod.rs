@@ -3,6 +3,8 @@
 mod allowance;
 mod capacity;
 mod object;
+#[cfg(test)]
+mod tests;
 
 /// Data that the programs and the library exchange besides records.
 pub(crate) mod run {

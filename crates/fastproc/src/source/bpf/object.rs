@@ -98,7 +98,7 @@ impl Tasks {
         match &self.walk {
             Program::Call(walk) => {
                 while self.run.as_slice()[0].done == 0 {
-                    run(walk.as_fd(), &mut [])?;
+                    section(walk)?;
                 }
                 Ok(())
             }
@@ -106,6 +106,15 @@ impl Tasks {
                 let done = iterate(link.as_fd()).and_then(drain);
                 done.map_err(|error| Error::descriptor_limit(&error).unwrap_or(Error::Run(error)))
             }
+        }
+    }
+
+    /// One run of a walk, which pauses after it.
+    #[cfg(test)]
+    pub(super) fn one_section(&mut self) -> Result<(), Error> {
+        match &self.walk {
+            Program::Call(walk) => section(walk),
+            Program::Iterate(_) => self.walk(),
         }
     }
 
@@ -121,6 +130,10 @@ impl Tasks {
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.capacity.bytes(self.beside)
     }
+}
+
+fn section(walk: &OwnedFd) -> Result<(), Error> {
+    run(walk.as_fd(), &mut []).map(drop)
 }
 
 /// Reads until the end. The program writes nothing to the file, so every read is empty or an error.
