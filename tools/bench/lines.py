@@ -98,15 +98,15 @@ class Types:
 
     def place(self, base: str, path: str) -> tuple[str, int] | None:
         """The object in which a path from a structure ends, and the offset there. `None`: this kernel lacks a member."""
-        of, at, name = self.by_name[base], 0, base
+        of, at, name, before = self.by_name[base], 0, base, ""
         for link, member, index in re.findall(r"(->|\.)(\w+)(?:\[(\w+)\])?", path):
             if link == "->" and (pointer := self.bare(of)).kind == POINTER:
                 of, at = pointer.size, 0
-                name += f"->{member_before}"
+                name += f"->{before}"
             found = self.member(self.bare(of), member)
             if not found:
                 return None
-            of, at, member_before = found[0], at + found[1], member
+            of, at, before = found[0], at + found[1], member
             if index and self.bare(of).kind == ARRAY:
                 of = self.bare(of).members[0][1]
                 at += self.size(of) * (int(index) if index.isdigit() else self.constants[index])
