@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use nix::{time::ClockId, unistd::Pid};
+
 use super::measure::Failure;
 
 /// The command, which is beside this program in build and installation folders.
@@ -14,15 +16,11 @@ pub fn fastproc() -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("fastproc"))
 }
 
-/// CPU time of all threads of a process, in nanoseconds.
+/// CPU time of all threads of a process, ended ones too, in nanoseconds: its CPU clock.
 pub fn cpu_ns(pid: u32) -> Result<u64, Failure> {
-    let mut sum = 0;
-    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = fs::read_to_string(task?.path().join("schedstat"))?;
-        let time = text.split(' ').next().ok_or("schedstat is empty")?;
-        sum += time.parse::<u64>()?;
-    }
-    Ok(sum)
+    let read = || ClockId::pid_cpu_clock_id(Pid::from_raw(pid.cast_signed()))?.now();
+    let time = read().map_err(|error| format!("the CPU clock of process {pid}: {error}"))?;
+    Ok(Duration::from(time).as_nanos() as u64)
 }
 
 /// The resident set of a process, in megabytes.
