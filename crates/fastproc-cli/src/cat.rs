@@ -5,6 +5,7 @@ mod cgroup;
 use std::{
     fs,
     io::{self, Write},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -18,6 +19,8 @@ use fastproc::{
     proc_root,
     text::Files,
 };
+
+use fastproc_columns::escape::escape;
 
 use crate::{
     Failure,
@@ -215,10 +218,7 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
                 };
                 reader.print(path, file, out)?
             }
-            Target::Other => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "fastproc does not render this file; --proc prints the kernel's own text",
-            )),
+            Target::Other => Err(not_rendered(path)),
         };
         if let Err(error) = printed {
             if error.kind() == io::ErrorKind::BrokenPipe {
@@ -226,7 +226,10 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
             }
             out.flush()?;
             // The message of cat(1).
-            writeln!(io::stderr(), "cat: {}: {}", path.display(), reason(&error))?;
+            let mut shown = Vec::new();
+            escape(path.as_os_str().as_bytes(), &mut shown);
+            let shown = String::from_utf8_lossy(&shown);
+            writeln!(io::stderr(), "cat: {shown}: {}", reason(&error))?;
             code = ExitCode::FAILURE;
         }
     }
@@ -328,6 +331,17 @@ fn own_pid() -> u32 {
     proc_root::own_pid().unwrap_or(0)
 }
 
+/// Why a file is not printed that fastproc does not render.
+fn not_rendered(path: &Path) -> io::Error {
+    match fs::metadata(path) {
+        Ok(_) => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "fastproc does not render this file; --proc prints it like cat",
+        ),
+        Err(error) => error,
+    }
+}
+
 /// The message of strerror(3), without Rust's error number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
@@ -368,6 +382,13 @@ mod tests {
         ] {
             assert_eq!(of(other), Target::Other, "{other}");
         }
+    }
+
+    #[test]
+    fn a_missing_file_is_missing_and_another_is_not_rendered() {
+        let why = |path: &str| not_rendered(Path::new(path)).kind();
+        assert_eq!(why("/proc/1/no such file"), io::ErrorKind::NotFound);
+        assert_eq!(why("/proc/version"), io::ErrorKind::Unsupported);
     }
 
     #[test]

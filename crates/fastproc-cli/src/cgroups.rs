@@ -27,7 +27,7 @@ Examples:
       Show the tree every two seconds, with what each cgroup used in between
   fastproc cgroups --interval 1 --sort -cpu --filter 'cpu > 5 && path ~ kubepods'
       Show the busy ones of Kubernetes
-  fastproc cgroups --fields path,oom_kills,throttled --json
+  fastproc cgroups --fields path,memory,oom_kills --json
       Write JSON for another program";
 
 fn long_help() -> String {

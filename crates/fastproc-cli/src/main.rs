@@ -171,7 +171,7 @@ fn main() -> ExitCode {
         return match version::print_json() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Err(_) => ExitCode::from(FAILED),
+            Err(error) => failed(&error),
         };
     }
     let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
@@ -180,14 +180,12 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(code) => code,
         Err(failure) if failure::is_broken_pipe(failure.as_ref()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Nothing can be reported if standard error is closed.
-            let _ = writeln!(
-                io::stderr(),
-                "fastproc: {}",
-                failure::chain(failure.as_ref())
-            );
-            ExitCode::from(FAILED)
-        }
+        Err(failure) => failed(failure.as_ref()),
     }
+}
+
+fn failed(error: &(dyn std::error::Error + 'static)) -> ExitCode {
+    // Nothing can be reported if standard error is closed.
+    let _ = writeln!(io::stderr(), "fastproc: {}", failure::chain(error));
+    ExitCode::from(FAILED)
 }

@@ -27,6 +27,9 @@ pub enum SocketError {
     /// The path is not a socket.
     #[error("cannot listen at {}: something that is not a socket is there; move it, or name another path", .0.display())]
     NotASocket(PathBuf),
+    /// Its folder does not exist.
+    #[error("there is no folder {} for the socket; create it, or name another path", .0.display())]
+    NoFolder(PathBuf),
     /// It cannot be created.
     #[error("cannot listen at {}", path.display())]
     Bind {
@@ -45,7 +48,7 @@ pub enum SocketError {
 }
 
 /// Listens at `path`, for every user: what a reader sees is decided when it connects. Replaces a socket that is left
-/// over from a service that has exited.
+/// over from a service that has exited. Creates the folder of the socket only if it is directly in `/run`.
 pub fn bind(path: &Path) -> Result<OwnedFd, SocketError> {
     bind_for(path, None)
 }
@@ -72,7 +75,11 @@ pub fn bind_for(path: &Path, group: Option<&str>) -> Result<OwnedFd, SocketError
         .filter(|folder| !folder.as_os_str().is_empty())
         && !folder.exists()
     {
-        fs::create_dir_all(folder).map_err(failed)?;
+        // /run is empty after each boot. A folder elsewhere that does not exist is rather a mistake in the path.
+        if folder.parent() != Some(Path::new("/run")) {
+            return Err(SocketError::NoFolder(folder.to_owned()));
+        }
+        fs::create_dir(folder).map_err(failed)?;
     }
     if let Ok(found) = fs::metadata(path) {
         if !found.file_type().is_socket() {
@@ -156,6 +163,15 @@ mod tests {
         let _listener = bind(&path).expect("nobody listens any more");
         assert!(matches!(bind(&path), Err(SocketError::InUse(_))));
         fs::remove_file(&path).expect("it is ours");
+    }
+
+    #[test]
+    fn no_folder_is_created_outside_run() {
+        let folder = fastproc_testbed::Folder::new("no-folder");
+        let missing = folder.join("missing");
+        let refused = bind(&missing.join("socket"));
+        assert!(matches!(refused, Err(SocketError::NoFolder(named)) if named == missing));
+        assert!(!missing.exists(), "it was created");
     }
 
     #[test]

@@ -25,7 +25,8 @@ use crate::Failure;
 #[command(next_help_heading = "Snapshots for other processes")]
 pub struct SocketArgs {
     /// Serve snapshots at this socket, to processes to which the kernel would show the same. Without a path, use
-    /// /run/fastproc/fastproc.sock, where fastproc and its libraries look for it.
+    /// /run/fastproc/fastproc.sock, where fastproc and its libraries look for it. The folder must exist, unless it is
+    /// directly in /run.
     #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = service::DEFAULT_SOCKET)]
     socket: Option<PathBuf>,
     /// Serve only the socket.
