@@ -22,16 +22,27 @@ static __always_inline struct task_struct *next_of(struct task_struct *t)
 	return CAST(struct task_struct, next);
 }
 
-/* The parts of the resident set. With more CPUs, only the processor's own prefetching may fetch the others. */
-static __always_inline void touch_rss_parts(u64 counters)
+/* The first CPUs of cpu_offsets, where no map must be searched. */
+#define NEAR_CPUS 4
+u64 near_offsets[NEAR_CPUS];
+
+static __always_inline void set_near_offsets(void)
 {
-	for (u32 i = 0; i < 4; i++) {
+	for (u32 i = 0; i < NEAR_CPUS; i++) {
 		u32 key = i;
 		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key);
 
-		if (offset && i < run.cpus)
-			TOUCH(CAST(struct in6_addr, counters + *offset)->in6_u.u6_addr32[0]);
+		if (offset)
+			near_offsets[i] = *offset;
 	}
+}
+
+/* The parts of the resident set. With more CPUs, only the processor's own prefetching may fetch the others. */
+static __always_inline void touch_rss_parts(u64 counters)
+{
+	for (u32 i = 0; i < NEAR_CPUS; i++)
+		if (i < settings.max_cpus && i < run.cpus)
+			TOUCH(CAST(struct in6_addr, counters + near_offsets[i])->in6_u.u6_addr32[0]);
 }
 
 /* The cache lines of a task struct itself. */

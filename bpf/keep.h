@@ -6,6 +6,13 @@
 int visit_leader(u64 task, u32 index);
 int finish(u32 index);
 
+/* The bytes that a record may have of the wanted groups: those that are asked for most stand first. */
+static __always_inline u32 used_bytes(void)
+{
+	return WANTED(~(FP_CPU | FP_MEMORY | FP_USERS | FP_SCHEDULING)) ? sizeof(struct fp_record)
+									 : offsetof(struct fp_record, memory_details);
+}
+
 /* Copies an old record, and the data beside it, to its new place. */
 int move_record(u32 from, u32 to);
 __noinline int move_record(u32 from, u32 to)
@@ -16,7 +23,7 @@ __noinline int move_record(u32 from, u32 to)
 
 	if (!old || !r || !was || !place || !before || !proof)
 		return 0;
-	bpf_probe_read_kernel(r, sizeof(*r), old);
+	bpf_probe_read_kernel(r, used_bytes(), old);
 	bpf_probe_read_kernel(proof, sizeof(*proof), before);
 	*place = *was;
 	return 0;
@@ -42,7 +49,7 @@ __noinline int check(u32 index)
 	u32 zero = 0;
 	struct fp_record *kept = bpf_map_lookup_elem(&kept_record, &zero), *r = bpf_map_lookup_elem(&records, &index);
 	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
-	u32 groups_at, ids_at;
+	u32 groups_at = 0, ids_at = 0;
 	u64 differs = 0;
 
 	if (!kept || !r || !place)
@@ -52,14 +59,19 @@ __noinline int check(u32 index)
 	kept->cpu.prev_utime_ns = r->cpu.prev_utime_ns;
 	kept->cpu.prev_stime_ns = r->cpu.prev_stime_ns;
 	kept->memory.mm_users = r->memory.mm_users;
-	kept->signals.queued = r->signals.queued;
-	groups_at = kept->credentials.groups_at;
-	ids_at = kept->namespaces.ids_at;
-	kept->credentials.groups_at = r->credentials.groups_at;
-	kept->namespaces.ids_at = r->namespaces.ids_at;
+	if (WANTED(FP_SIGNALS))
+		kept->signals.queued = r->signals.queued;
+	if (WANTED(FP_CREDENTIALS)) {
+		groups_at = kept->credentials.groups_at;
+		kept->credentials.groups_at = r->credentials.groups_at;
+	}
+	if (WANTED(FP_NAMESPACES)) {
+		ids_at = kept->namespaces.ids_at;
+		kept->namespaces.ids_at = r->namespaces.ids_at;
+	}
 	if (r->identity.flags & PF_WQ_WORKER)
 		kept->name = r->name;
-	for (u32 i = 0; i < sizeof(*r) / 8; i++)
+	for (u32 i = 0; i < used_bytes() / 8; i++)
 		differs |= ((u64 *)kept)[i] ^ ((u64 *)r)[i];
 	run.checked++;
 	if (differs) {
@@ -67,8 +79,10 @@ __noinline int check(u32 index)
 		return 0;
 	}
 	/* its words were copied to the pool again: drop that copy */
-	r->credentials.groups_at = groups_at;
-	r->namespaces.ids_at = ids_at;
+	if (WANTED(FP_CREDENTIALS))
+		r->credentials.groups_at = groups_at;
+	if (WANTED(FP_NAMESPACES))
+		r->namespaces.ids_at = ids_at;
 	run.pool = place->pool;
 	run.groups = 0;
 	return 0;
@@ -84,28 +98,32 @@ static __always_inline void fold_threads(struct task_struct *t, u32 index)
 		finish(index);
 }
 
-/* Reads the process whose record could be kept, and checks that the record is the same. */
-static __always_inline void collect_all_the_same(u64 task, u32 index)
+/* Reads the process of the last record all the same, and checks that the record that could be kept is the same. */
+static __always_inline void collect_all_the_same(void)
 {
-	struct task_struct *t = CAST(struct task_struct, task);
-	u32 zero = 0;
+	u32 zero = 0, index = run.records - 1;
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index), *kept = bpf_map_lookup_elem(&kept_record, &zero);
 	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
+	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
+	struct task_struct *t;
 
-	if (!r || !kept || !place)
-		return;
-	bpf_probe_read_kernel(kept, sizeof(*kept), r);
-	/* Read the signal actions, too. */
-	run.has_old = 0;
-	run.leader = task;
-	if (FOLDS)
-		run.sequence = stats_sequence(t);
-	run.checks = 1;
-	visit_leader(task, index);
+	if (r && kept && place && entry) {
+		bpf_probe_read_kernel(kept, used_bytes(), r);
+		/* Read the signal actions, too. */
+		run.has_old = 0;
+		run.leader = place->task;
+		t = CAST(struct task_struct, place->task);
+		if (FOLDS)
+			run.sequence = stats_sequence(t);
+		visit_leader(place->task, index);
+		if (place->outlook == FP_PROVE)
+			check(index);
+		fold_threads(t, index);
+		/* not at its old place */
+		if (run.old_next != run.records)
+			*entry |= FP_INDEX_CHANGED;
+	}
 	run.checks = 0;
-	if (place->outlook == FP_PROVE)
-		check(index);
-	fold_threads(t, index);
 }
 
 static __always_inline int points_into_pool(u32 old)
@@ -136,15 +154,24 @@ static __always_inline int set_queued(u32 index)
 	return 1;
 }
 
-/* Keeps the record at this old place, if its words prove it unchanged. */
-int keep(u32 old, u32 index);
-__noinline int keep(u32 old, u32 index)
+/* Whether this walk reads the record of this place although it could be kept. */
+static __always_inline int is_checked(struct fp_place *place)
 {
+	return (place->tgid + run.round) % CHECKED_EACH == 0;
+}
+
+/* Keeps the record at the next old place, if it is of this task (0: of any) and its words prove it unchanged. */
+static __always_inline int keep_one(u64 task)
+{
+	u32 old = run.old_next, index = run.records;
 	struct fp_place *place = bpf_map_lookup_elem(&places, &old);
+	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &old);
 	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
 	u64 moved = old != index ? FP_INDEX_CHANGED : 0;
 
-	if (!place || !entry || place->outlook != FP_PROVE || (run.fresh_pool && points_into_pool(old)) || !proves(old))
+	if (!place || !proof || !entry || place->outlook != FP_PROVE || (task && task != place->task))
+		return 0;
+	if ((run.fresh_pool && points_into_pool(old)) || !is_proven(place->task, proof))
 		return 0;
 	if (moved) {
 		move_record(old, index);
@@ -158,9 +185,8 @@ __noinline int keep(u32 old, u32 index)
 	run.tries = 0;
 	run.records = index + 1;
 	run.old_next = old + 1;
-	if ((place->tgid + run.round) % CHECKED_EACH == 0) {
-		collect_all_the_same(place->task, index);
-		*entry |= moved;
+	if (is_checked(place)) {
+		run.checks = 1;
 		return 1;
 	}
 	*entry = place->tgid | moved | (set_queued(index) ? FP_INDEX_CHANGED : FP_INDEX_KEPT);
@@ -168,6 +194,22 @@ __noinline int keep(u32 old, u32 index)
 	if (WANTED(FP_SIGNALS))
 		run.reused_actions++;
 	return 1;
+}
+
+/*
+ * Keeps the records at the next old places up to the first that cannot be kept or is to be checked, or whose lines are not
+ * fetched, but about `most`. Returns their number. If the last one is to be checked, run.checks is set.
+ */
+int keep(u64 task, u32 most);
+__noinline int keep(u64 task, u32 most)
+{
+	for (u32 kept = 0; kept < BURST; kept++) {
+		if (!keep_one(kept ? 0 : task))
+			return kept;
+		if (kept + 1 >= most || run.checks || run.old_next >= run.old_end || run.old_next >= run.previous)
+			return kept + 1;
+	}
+	return BURST;
 }
 
 #endif

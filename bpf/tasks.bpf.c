@@ -57,7 +57,8 @@ struct {
 #include "ahead.h"
 #include "tasks/proof.h"
 
-/* How many processes with lean records a section reads before it checks the clock again. */
+/* How many processes with lean records a section reads before it checks the clock again; about twice as many if it keeps
+ * them. */
 #define UNITS 8
 /* A process with few threads, some of which exit while they are summed up, is met again up to this many times; with
  * many it is torn. */
@@ -74,6 +75,9 @@ static __always_inline int is_task_of(u32 old, u64 task)
 
 	return place && place->task == task;
 }
+
+/* Old places whose lines are fetched together. */
+#define BURST 8
 
 #include "keep.h"
 
@@ -129,7 +133,6 @@ __noinline int find_old(u32 tgid)
  * Fetches the lines of the next old places all at once, so that their cache misses overlap instead of following each
  * other.
  */
-#define BURST 8
 int fetch_old(u32 from);
 __noinline int fetch_old(u32 from)
 {
@@ -140,10 +143,10 @@ __noinline int fetch_old(u32 from)
 
 		if (!place || at >= run.previous)
 			return 0;
-		if (place->outlook != FP_PROVE) {
+		if (place->outlook != FP_PROVE || is_checked(place))
 			touch_task(CAST(struct task_struct, place->task));
+		if (place->outlook != FP_PROVE)
 			continue;
-		}
 		proof = bpf_map_lookup_elem(&proofs, &at);
 		if (proof)
 			touch_words(place->task, proof);
@@ -221,8 +224,9 @@ __noinline int visit_leader(u64 task, u32 index)
 	}
 	place->task = task;
 	touch_far(t);
-	touch_record(index);
 	after = bpf_map_lookup_elem(&places, &following);
+	if (!keeps || !after || following >= run.previous || after->outlook != FP_PROVE)
+		touch_record(index);
 	if (!keeps || following >= run.previous || !after) {
 		next = next_of(t);
 		touch_task(next_of(next));
@@ -318,7 +322,8 @@ __noinline int finish(u32 index)
 static __always_inline int out_of_time(u32 units)
 {
 	run.units += units;
-	if (run.units < UNITS && run.section_ns)
+	/* read a record that is to be checked in the same section */
+	if (run.checks || (run.units < UNITS && run.section_ns))
 		return 0;
 	run.units = 0;
 	return bpf_ktime_get_ns() >= run.deadline_ns;
@@ -360,20 +365,28 @@ static __always_inline u64 follow(u32 index)
  */
 static __always_inline int step_process(void)
 {
-	u32 index = run.records, old = run.old_next, units = 1 + run.cpus / 8, keeps = KEEPS;
-	struct fp_place *place = bpf_map_lookup_elem(&places, &index), *was = 0;
+	u32 index = run.records, old = run.old_next, units = 1 + run.cpus / 8, keeps = KEEPS, kept;
+	struct fp_place *place, *was = 0;
 	struct task_struct *t;
 	u64 task = RELOAD(run.next);
 
+	if (keeps && run.checks) {
+		collect_all_the_same();
+		return out_of_time(units);
+	}
 	if (keeps && old < run.previous) {
 		if (old >= run.old_end) {
 			fetch_old(old);
 			run.old_end = old + BURST;
 		}
 		was = bpf_map_lookup_elem(&places, &old);
-		if (was && was->outlook == FP_PROVE && (!task || task == was->task) && keep(old, index))
-			return out_of_time(units);
+		if (was && was->outlook == FP_PROVE && (!task || task == was->task)) {
+			kept = keep(task, run.section_ns ? UNITS / units : 1);
+			if (kept)
+				return out_of_time(kept * units);
+		}
 	}
+	place = bpf_map_lookup_elem(&places, &index);
 	if (!task)
 		RELOAD(run.next) = follow(index);
 	task = RELOAD(run.next);
@@ -404,8 +417,12 @@ static __always_inline int step_process(void)
 		if (!find_old(t->tgid))
 			return out_of_time(1);
 		old = run.old_at;
-		if (keeps && run.has_old && is_task_of(old, task) && keep(old, index))
-			return out_of_time(units);
+		if (keeps && run.has_old && is_task_of(old, task)) {
+			run.old_next = old;
+			if (keep(task, 1))
+				return out_of_time(units);
+			run.old_next = old + 1;
+		}
 	}
 	place->tgid = t->tgid;
 	place->pool = run.pool;
@@ -489,6 +506,7 @@ SEC("syscall") int walk(void *ctx)
 	run.groups = 0;
 	run.keeps = CAN_KEEP;
 	run.lacks_words = !has_words();
+	set_near_offsets();
 	if (resume())
 		bpf_loop(MAX_STEPS, step, 0, 0);
 	bpf_rcu_read_unlock();

@@ -45,49 +45,61 @@
 #define NEEDED(group) (!(group) || WANTED(group))
 
 /*
- * The words. LINE is the first word that the walk reads in a cache line, which is fetched ahead; WORD is a later one in
- * the same line. VALUE is not a single member. t is the task, s its signal_struct, mm its memory. As many as FP_WORDS
- * of run.h.
+ * The words, by group. LINE is the first word that the walk reads in a cache line, which is fetched ahead; WORD is a later
+ * one in the same line. VALUE is not a single member. t is the task, s its signal_struct, mm its memory. As many as
+ * FP_WORDS of run.h.
  */
-#define WORDS(LINE, WORD, VALUE)                                  \
-	VALUE(ALWAYS, STATE, state_of(t))                         \
-	WORD(ALWAYS, FLAGS, t->flags)                             \
-	LINE(ALWAYS, PTRACE, t->ptrace)                           \
-	LINE(ALWAYS, NVCSW, t->nvcsw)                             \
-	WORD(ALWAYS, NIVCSW, t->nivcsw)                           \
-	WORD(ALWAYS, START, t->start_boottime)                    \
-	VALUE(ALWAYS, PARENT, parent_of(t))                       \
-	VALUE(ALWAYS, PGRP, group_before_exec(t, s))              \
-	LINE(FP_MEMORY, HIWATER_RSS, mm->hiwater_rss)             \
-	WORD(FP_MEMORY, TOTAL_VM, mm->total_vm)                   \
-	WORD(FP_MEMORY, LOCKED_VM, mm->locked_vm)                 \
-	WORD(FP_MEMORY, PINNED_VM, mm->pinned_vm.counter)         \
-	LINE(FP_MEMORY, RSS_FILE, mm->rss_stat[MM_FILEPAGES].count) \
-	WORD(FP_MEMORY, RSS_ANON, mm->rss_stat[MM_ANONPAGES].count) \
-	LINE(FP_MEMORY, RSS_SWAP, mm->rss_stat[MM_SWAPENTS].count) \
-	LINE(FP_MEMORY, RSS_SHMEM, mm->rss_stat[MM_SHMEMPAGES].count) \
-	VALUE(FP_MEMORY, RSS_PARTS, rss_parts(proof->counters))   \
-	VALUE(FP_MEMORY, RSS_PARTS_2, rss_pairs[1])               \
-	LINE(FP_SCHEDULING, PRIO, t->prio)                        \
-	WORD(FP_SCHEDULING, STATIC_PRIO, t->static_prio)          \
-	WORD(FP_SCHEDULING, RT_PRIORITY, t->rt_priority)          \
-	LINE(FP_SCHEDULING, POLICY, t->policy)                    \
-	VALUE(FP_SCHEDULING, PROCESSOR, cpu_of(t))                \
-	LINE(FP_MEMORY_DETAILS, PAGE_TABLES, mm->pgtables_bytes.counter) \
-	VALUE(FP_MEMORY_DETAILS, HUGETLB, huge_pages(mm))         \
-	VALUE(FP_MEMORY_DETAILS, MM_FLAGS, mm_flags(mm))          \
-	VALUE(FP_CREDENTIALS, UMASK, shared_umask(t))             \
-	LINE(FP_SIGNALS, PENDING, t->pending.signal.sig[0])       \
-	LINE(FP_SIGNALS, SHARED_PENDING, s->shared_pending.signal.sig[0]) \
-	LINE(FP_SIGNALS, QUEUE_LIMIT, s->rlim[RLIMIT_SIGPENDING].rlim_cur) \
-	LINE(FP_SCHEDULING_DETAILS, CPUS_ALLOWED, t->cpus_mask.bits[0]) \
-	VALUE(FP_SCHEDULING_DETAILS, MEMS_ALLOWED, memory_nodes(t)) \
-	LINE(FP_LIMITS, RSS_LIMIT, s->rlim[RLIMIT_RSS].rlim_cur)  \
-	VALUE(FP_LIMITS, FD_SIZE, shared_fd_size(t))              \
-	VALUE(FP_CGROUP, CGROUP, cgroup_of(t))
+#define WORDS_OF_ALWAYS(LINE, WORD, VALUE)                        \
+	VALUE(STATE, state_of(t))                                 \
+	WORD(FLAGS, t->flags)                                     \
+	WORD(PTRACE, t->ptrace)                                   \
+	LINE(NVCSW, t->nvcsw)                                     \
+	WORD(NIVCSW, t->nivcsw)                                   \
+	WORD(START, t->start_boottime)                            \
+	VALUE(PARENT, parent_of(t))                               \
+	VALUE(PGRP, group_before_exec(t, s))
+#define WORDS_OF_FP_MEMORY(LINE, WORD, VALUE)                     \
+	LINE(HIWATER_RSS, mm->hiwater_rss)                        \
+	WORD(TOTAL_VM, mm->total_vm)                              \
+	WORD(LOCKED_VM, mm->locked_vm)                            \
+	WORD(PINNED_VM, mm->pinned_vm.counter)                    \
+	LINE(RSS_FILE, mm->rss_stat[MM_FILEPAGES].count)          \
+	WORD(RSS_ANON, mm->rss_stat[MM_ANONPAGES].count)          \
+	LINE(RSS_SWAP, mm->rss_stat[MM_SWAPENTS].count)           \
+	LINE(RSS_SHMEM, mm->rss_stat[MM_SHMEMPAGES].count)        \
+	VALUE(RSS_PARTS, rss_parts(proof->counters, &parts))      \
+	VALUE(RSS_PARTS_2, parts)
+#define WORDS_OF_FP_SCHEDULING(LINE, WORD, VALUE)                 \
+	LINE(PRIO, t->prio)                                       \
+	WORD(STATIC_PRIO, t->static_prio)                         \
+	WORD(RT_PRIORITY, t->rt_priority)                         \
+	LINE(POLICY, t->policy)                                   \
+	VALUE(PROCESSOR, cpu_of(t))
+#define WORDS_OF_FP_MEMORY_DETAILS(LINE, WORD, VALUE)             \
+	LINE(PAGE_TABLES, mm->pgtables_bytes.counter)             \
+	VALUE(HUGETLB, huge_pages(mm))                            \
+	VALUE(MM_FLAGS, mm_flags(mm))
+#define WORDS_OF_FP_CREDENTIALS(LINE, WORD, VALUE) VALUE(UMASK, shared_umask(t))
+#define WORDS_OF_FP_SIGNALS(LINE, WORD, VALUE)                    \
+	LINE(PENDING, t->pending.signal.sig[0])                   \
+	LINE(SHARED_PENDING, s->shared_pending.signal.sig[0])     \
+	LINE(QUEUE_LIMIT, s->rlim[RLIMIT_SIGPENDING].rlim_cur)
+#define WORDS_OF_FP_SCHEDULING_DETAILS(LINE, WORD, VALUE)         \
+	LINE(CPUS_ALLOWED, t->cpus_mask.bits[0])                  \
+	VALUE(MEMS_ALLOWED, memory_nodes(t))
+#define WORDS_OF_FP_LIMITS(LINE, WORD, VALUE)                     \
+	LINE(RSS_LIMIT, s->rlim[RLIMIT_RSS].rlim_cur)             \
+	VALUE(FD_SIZE, shared_fd_size(t))
+#define WORDS_OF_FP_CGROUP(LINE, WORD, VALUE) VALUE(CGROUP, cgroup_of(t))
 
-#define NUMBER(group, name, value) WORD_##name,
-enum { WORDS(NUMBER, NUMBER, NUMBER) WORDS_USED };
+/* The groups that have words. */
+#define EACH_GROUP(DO)                                                                                  \
+	DO(ALWAYS) DO(FP_MEMORY) DO(FP_SCHEDULING) DO(FP_MEMORY_DETAILS) DO(FP_CREDENTIALS) DO(FP_SIGNALS) \
+	DO(FP_SCHEDULING_DETAILS) DO(FP_LIMITS) DO(FP_CGROUP)
+
+#define NUMBER(name, value) WORD_##name,
+#define NUMBERS(group) WORDS_OF_##group(NUMBER, NUMBER, NUMBER)
+enum { EACH_GROUP(NUMBERS) WORDS_USED };
 _Static_assert(WORDS_USED <= FP_WORDS, "run.h has no room for so many words");
 
 /* Through memory: the verifier allows no arithmetic on a pointer. */
@@ -152,32 +164,48 @@ static __always_inline int has_queue(void)
  */
 u64 rss_pairs[2];
 
+static __always_inline void add_pairs(u64 part, u64 *first, u64 *second)
+{
+	u64 *pairs = (u64 *)CAST(struct in6_addr, part);
+
+	*first += pairs[0] ^ 1ULL << 31;
+	*second += pairs[1] ^ 1ULL << 31;
+}
+
+/* Those of the CPUs after the first NEAR_CPUS. */
 int add_rss_pairs(u64 counters);
 __noinline int add_rss_pairs(u64 counters)
 {
 	u64 first = 0, second = 0;
 
-	for (u32 i = 0; i < settings.max_cpus && i < run.cpus; i++) {
+	for (u32 i = NEAR_CPUS; i < settings.max_cpus && i < run.cpus; i++) {
 		u32 key = i;
-		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key), *pairs;
+		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key);
 
-		if (!offset)
-			continue;
-		pairs = (u64 *)CAST(struct in6_addr, counters + *offset);
-		first += pairs[0] ^ 1ULL << 31;
-		second += pairs[1] ^ 1ULL << 31;
+		if (offset)
+			add_pairs(counters + *offset, &first, &second);
 	}
 	rss_pairs[0] = first;
 	rss_pairs[1] = second;
 	return 0;
 }
 
-static __always_inline u64 rss_parts(u64 counters)
+static __always_inline u64 rss_parts(u64 counters, u64 *second)
 {
-	rss_pairs[0] = rss_pairs[1] = 0;
-	if (counters && run.cpus)
+	u64 first = 0;
+
+	*second = 0;
+	if (!counters)
+		return 0;
+	for (u32 i = 0; i < NEAR_CPUS; i++)
+		if (i < settings.max_cpus && i < run.cpus)
+			add_pairs(counters + near_offsets[i], &first, second);
+	if (settings.max_cpus > NEAR_CPUS && run.cpus > NEAR_CPUS) {
 		add_rss_pairs(counters);
-	return rss_pairs[0];
+		first += rss_pairs[0];
+		*second += rss_pairs[1];
+	}
+	return first;
 }
 
 /* Whether this kernel's type information has all words. */
@@ -195,11 +223,15 @@ static __always_inline int has_words(void)
 	if (WANTED(FP_SIGNALS) && !has_queue())
 		has = 0;
 
-#define HAS(group, name, member)                                        \
-	if (NEEDED(group) && !bpf_core_field_exists(member))            \
+#define HAS(name, member)                    \
+	if (!bpf_core_field_exists(member)) \
 		has = 0;
-#define NOTHING(group, name, value)
-	WORDS(HAS, HAS, NOTHING)
+#define NOTHING(name, value)
+#define HAS_GROUP(group)    \
+	if (NEEDED(group)) { \
+		WORDS_OF_##group(HAS, HAS, NOTHING) \
+	}
+	EACH_GROUP(HAS_GROUP)
 	return has && (!WANTED(FP_MEMORY) || HAS_RSS_PARTS(mm));
 }
 
@@ -257,40 +289,49 @@ static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
 }
 
 /*
- * Whether all words of this place are unchanged. First check whether it runs: every run ends in a counted switch before
+ * Whether all words of this task are unchanged. First check whether it runs: every run ends in a counted switch before
  * on_cpu becomes zero.
  */
+static __always_inline int is_proven(u64 task, struct fp_proof *proof)
+{
+	struct task_struct *t = CAST(struct task_struct, task);
+	struct signal_struct *s = CAST(struct signal_struct, proof->signal);
+	struct mm_struct *mm = CAST(struct mm_struct, proof->mm);
+	u64 differs, parts;
+
+	if (!bpf_core_field_exists(t->on_cpu))
+		goto lacks_words;
+	differs = RELOAD(t->on_cpu);
+	barrier();
+	/* A jump that the verifier removes: nothing else leads there. */
+#define COMPARE(name, member)                                      \
+	if (!bpf_core_field_exists(member))                       \
+		goto lacks_words;                                 \
+	differs |= proof->words[WORD_##name] ^ (u64)(member);
+	/* Do not follow pointers of a task that has been replaced by another. */
+#define COMPARE_VALUE(name, value)                                 \
+	if (differs)                                              \
+		return 0;                                         \
+	differs |= proof->words[WORD_##name] ^ (u64)(value);
+#define COMPARE_GROUP(group)                                                \
+	if (NEEDED(group)) {                                               \
+		WORDS_OF_##group(COMPARE, COMPARE, COMPARE_VALUE)          \
+	}
+	EACH_GROUP(COMPARE_GROUP)
+	return !differs;
+lacks_words:
+	run.lacks_words = 1;
+	return 0;
+}
+
+/* The same for the task at this place. */
 int proves(u32 at);
 __noinline int proves(u32 at)
 {
 	struct fp_place *place = bpf_map_lookup_elem(&places, &at);
 	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &at);
-	struct signal_struct *s;
-	struct task_struct *t;
-	struct mm_struct *mm;
-	u64 differs;
 
-	if (!place || !proof)
-		return 0;
-	t = CAST(struct task_struct, place->task);
-	if (!bpf_core_field_exists(t->on_cpu))
-		return 0;
-	s = CAST(struct signal_struct, proof->signal);
-	mm = CAST(struct mm_struct, proof->mm);
-	differs = RELOAD(t->on_cpu);
-	barrier();
-#define COMPARE(group, name, member)                                  \
-	if (NEEDED(group) && bpf_core_field_exists(member))           \
-		differs |= proof->words[WORD_##name] ^ (u64)(member);
-	/* Do not follow pointers of a task that has been replaced by another. */
-#define COMPARE_VALUE(group, name, value)                             \
-	if (NEEDED(group)) {                                          \
-		if (differs)                                          \
-			return 0;                                     \
-		differs |= proof->words[WORD_##name] ^ (u64)(value);  \
-	}
-	WORDS(COMPARE, COMPARE, COMPARE_VALUE)
-	return !differs;
+	return place && proof && is_proven(place->task, proof);
 }
 
 /* Stores the words of a task that is about to be read into this place. Returns whether they differ from those at
@@ -302,7 +343,7 @@ __noinline int remember(u64 task, u32 at, u32 was)
 	struct task_struct *t = CAST(struct task_struct, task);
 	struct signal_struct *s;
 	struct mm_struct *mm = 0;
-	u64 differs = 0, word;
+	u64 differs = 0, word, parts;
 
 	if (!proof || !before || !HAS_RSS_PARTS(mm))
 		return 1;
@@ -314,16 +355,19 @@ __noinline int remember(u64 task, u32 at, u32 was)
 	if (NEEDED(FP_SIGNALS) && has_queue())
 		proof->ucounts = (u64)t->real_cred->ucounts;
 	proof->counters = NEEDED(FP_MEMORY) && proof->mm ? RSS_PARTS(mm) : 0;
-#define REMEMBER_VALUE(group, name, value)                            \
-	if (NEEDED(group)) {                                          \
-		word = (u64)(value);                                  \
-		differs |= before->words[WORD_##name] ^ word;         \
-		proof->words[WORD_##name] = word;                     \
+#define REMEMBER_VALUE(name, value)                           \
+	word = (u64)(value);                                  \
+	differs |= before->words[WORD_##name] ^ word;         \
+	proof->words[WORD_##name] = word;
+#define REMEMBER(name, member)                \
+	if (bpf_core_field_exists(member)) { \
+		REMEMBER_VALUE(name, member) \
 	}
-#define REMEMBER(group, name, member)       \
-	if (bpf_core_field_exists(member)) \
-		REMEMBER_VALUE(group, name, member)
-	WORDS(REMEMBER, REMEMBER, REMEMBER_VALUE)
+#define REMEMBER_GROUP(group)                                               \
+	if (NEEDED(group)) {                                               \
+		WORDS_OF_##group(REMEMBER, REMEMBER, REMEMBER_VALUE)       \
+	}
+	EACH_GROUP(REMEMBER_GROUP)
 	return !!differs;
 }
 
@@ -334,16 +378,20 @@ static __always_inline void touch_words(u64 task, struct fp_proof *proof)
 	struct signal_struct *s = CAST(struct signal_struct, proof->signal);
 	struct mm_struct *mm = CAST(struct mm_struct, proof->mm);
 
-#define TOUCH_LINE(group, name, member)                       \
-	if (NEEDED(group) && bpf_core_field_exists(member)) \
+#define TOUCH_LINE(name, member)             \
+	if (bpf_core_field_exists(member)) \
 		TOUCH(member);
+#define TOUCH_GROUP(group)                                 \
+	if (NEEDED(group)) {                              \
+		WORDS_OF_##group(TOUCH_LINE, NOTHING, NOTHING) \
+	}
 	TOUCH(t->__state);
 	TOUCH(t->real_parent);
 	if (may_be_grouped(proof->words[WORD_FLAGS])) {
 		TOUCH(s->pids[PIDTYPE_PGID]);
 		TOUCH(CAST(struct pid, proof->pgrp)->numbers[0].nr);
 	}
-	WORDS(TOUCH_LINE, NOTHING, NOTHING)
+	EACH_GROUP(TOUCH_GROUP)
 	if (NEEDED(FP_MEMORY_DETAILS)) {
 		if (bpf_core_field_exists(mm->hugetlb_usage))
 			TOUCH(mm->hugetlb_usage.counter);

@@ -136,8 +136,9 @@ def processes(
     key = (tuple(names), source, max_age, threads, filter, sort, top, text)
     with _lock:
         collector = _open.pop(key, None)
+        table = None
         if collector is None:
-            # The walk of opening is not older than this call.
+            # The walk of opening is not older than this call. Nobody else's call gets it, because this one has the lock.
             collector = _native.Collector(
                 names,
                 source=source,
@@ -149,7 +150,8 @@ def processes(
                 text=text,
                 reuse_opening=True,
             )
+            table = collector.snapshot()
         _open[key] = collector
         while len(_open) > _MOST_OPEN:
             del _open[next(iter(_open))]
-    return collector.snapshot()
+    return collector.snapshot() if table is None else table

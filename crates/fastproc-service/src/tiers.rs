@@ -34,11 +34,7 @@ const TIERS: [Fields; COUNT] = [
     Fields::all(),
 ];
 
-/// If so many processes fit into the arrays of a collector, they take more than ten megabytes. Then a collector is opened
-/// when it is first requested.
-const MANY_PROCESSES: u32 = 8192;
-
-/// A collector. If it is not open, the next request opens it.
+/// A collector. If it could not be opened, the next request tries again.
 #[derive(Debug)]
 pub(crate) struct Tier {
     fields: Fields,
@@ -60,13 +56,9 @@ pub(crate) struct Tiers {
 }
 
 impl Tiers {
-    /// Opens all collectors, so that failures are known at once and no request waits later; or only the first, if each
-    /// takes much memory. Generations begin at `first`.
+    /// Opens all collectors, so that failures are known at once and no request waits later. Generations begin at
+    /// `first`.
     pub(crate) fn open(source: Option<SourceKind>, first: u64) -> Result<Self, Error> {
-        Self::open_all_below(source, first, MANY_PROCESSES)
-    }
-
-    fn open_all_below(source: Option<SourceKind>, first: u64, many: u32) -> Result<Self, Error> {
         let tiers = TIERS.map(|fields| Tier {
             fields,
             collector: None,
@@ -80,14 +72,8 @@ impl Tiers {
             walks: 0,
             generation: first,
         };
-        // Other sources have no such arrays, or cannot be opened as well without the privileges of the start.
-        let arrays = tiers.collector(0)?.arrays();
-        let is_large = tiers.source() == SourceKind::Bpf
-            && arrays.is_some_and(|arrays| arrays.processes >= many);
-        if !is_large {
-            for at in 1..TIERS.len() {
-                tiers.collector(at)?;
-            }
+        for at in 0..TIERS.len() {
+            tiers.collector(at)?;
         }
         Ok(tiers)
     }
@@ -174,30 +160,7 @@ impl Tiers {
 
 #[cfg(test)]
 mod tests {
-    use fastproc_testbed::gate;
-
     use super::*;
-
-    /// Needs root and BPF.
-    #[test]
-    fn beside_many_processes_a_collector_is_opened_when_it_is_requested() {
-        if !gate::bpf() {
-            return;
-        }
-        let open =
-            |many| Tiers::open_all_below(Some(SourceKind::Bpf), 5, many).expect("there is BPF");
-        assert_eq!(open(u32::MAX).ages().count(), COUNT);
-        let mut tiers = open(1);
-        assert_eq!(tiers.ages().count(), 1);
-        let at = tiers.find(Fields::SIGNALS).expect("a tier has them");
-        assert!(at > 0 && tiers.latest(at).is_none());
-        let generation = tiers.walk(at).expect("it is opened");
-        assert_eq!(tiers.walked_since(at, None), Some(generation));
-        let (snapshot, _) = tiers.latest(at).expect("a snapshot");
-        let own = snapshot.get(std::process::id()).expect("this process");
-        assert!(own.signals().is_some());
-        assert_eq!(tiers.ages().count(), 2);
-    }
 
     #[test]
     fn a_walk_is_handed_out_until_it_is_as_old_as_its_reader_allows() {

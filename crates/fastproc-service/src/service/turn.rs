@@ -220,27 +220,22 @@ impl Service {
             return Step::Answered;
         }
         let began = cpu_time();
-        // The next walk does not open the collector again: that is no part of what it is expected to take.
-        let is_open = self.tiers.collector(tier).is_ok();
-        let opened = cpu_time();
-        let mut after = opened;
-        let walked = if !is_open {
-            Err(())
-        } else if let Some(generation) = self.tiers.walked_since(tier, since) {
+        let mut after = began;
+        let walked = if let Some(generation) = self.tiers.walked_since(tier, since) {
             Ok(generation)
         } else {
-            let walked = self.tiers.walk(tier).map_err(drop);
+            let walked = self.tiers.walk(tier);
             // After the walk: a process that exited meanwhile is in the records, among the exits, or in both, and never
             // missing.
             self.read_exits();
             self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
             after = cpu_time();
-            self.costs.walk[tier] = after.saturating_sub(opened);
+            self.costs.walk[tier] = after.saturating_sub(began);
             walked
         };
         let filled = match walked {
             Ok(generation) => self.serve(waiting, generation, reads_texts),
-            Err(()) => Err(Status::Failed),
+            Err(_) => Err(Status::Failed),
         };
         let end = cpu_time();
         self.costs.write[tier] = end.saturating_sub(after);

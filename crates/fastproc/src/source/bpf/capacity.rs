@@ -74,7 +74,8 @@ impl Capacity {
         Self {
             records: with_room(self.records),
             threads: with_room(self.threads),
-            pool: with_room(self.pool).saturating_add(2 * POOL_SLACK),
+            // Each record that is read again takes new words, until the pool is full. Then all records are read again.
+            pool: half_as_many_again(self.pool).saturating_add(2 * POOL_SLACK),
         }
     }
 
@@ -143,6 +144,10 @@ impl Capacity {
 /// The most entries, besides a sixteenth, that are added for processes that start in a burst. An entry takes more than
 /// a kilobyte.
 const BURST: u32 = 4096;
+
+fn half_as_many_again(count: u32) -> u32 {
+    count.saturating_add(count / 2).saturating_add(256)
+}
 
 /// Half as many again, or fewer if that would be many, and a few more: processes start in bursts.
 fn with_room(count: u32) -> u32 {
