@@ -20,9 +20,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     Public,
-    /// Only to users who may trace the process.
+    /// The kernel shows it only to users who may trace the process.
     Guarded,
-    /// Only to users who may read the I/O counters: see [`Details::may_read_io`].
+    /// The kernel shows it only to users who may read the I/O counters of the process: see [`Details::may_read_io`].
     Io,
 }
 

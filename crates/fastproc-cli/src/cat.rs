@@ -19,7 +19,6 @@ use fastproc::{
     proc_root,
     text::Files,
 };
-
 use fastproc_columns::escape::escape;
 
 use crate::{

@@ -75,13 +75,13 @@ impl Capacity {
             records: with_room(self.records),
             threads: with_room(self.threads),
             // Each record that is read again takes new words, until the pool is full. Then all records are read again.
-            pool: half_as_many_again(self.pool).saturating_add(2 * POOL_SLACK),
+            pool: with_more(self.pool, self.pool / 2).saturating_add(2 * POOL_SLACK),
         }
     }
 
     /// Adds room for processes that start until a walk that begins at once.
     pub(super) fn with_little_room(self) -> Self {
-        let with_room = |count: u32| count.saturating_add(count / 64).saturating_add(256);
+        let with_room = |count: u32| with_more(count, count / 64);
         Self {
             records: with_room(self.records),
             threads: with_room(self.threads),
@@ -145,14 +145,14 @@ impl Capacity {
 /// a kilobyte.
 const BURST: u32 = 4096;
 
-fn half_as_many_again(count: u32) -> u32 {
-    count.saturating_add(count / 2).saturating_add(256)
+/// Half as many again, or fewer if that would be many.
+fn with_room(count: u32) -> u32 {
+    with_more(count, (count / 2).min(BURST + count / 16))
 }
 
-/// Half as many again, or fewer if that would be many, and a few more: processes start in bursts.
-fn with_room(count: u32) -> u32 {
-    let room = (count / 2).min(BURST + count / 16);
-    count.saturating_add(room).saturating_add(256)
+/// So many more, and a few besides, because a small table may grow by more than its part.
+fn with_more(count: u32, more: u32) -> u32 {
+    count.saturating_add(more).saturating_add(256)
 }
 
 /// Watches whether maps that have grown are still needed.
