@@ -204,7 +204,7 @@ def exits(report: Row) -> str:
     parts = [
         "CPU time of a fork and an exit, with and without recording of exits (`fastproc bench exits`):",
         table(["exits", "CPU us", "least – most"], rows),
-        f"Recording adds {report['more_percent']:.1f} %.",
+        f"With recording it takes {abs(report['more_percent']):.1f} % {'more' if report['more_percent'] > 0 else 'less'}.",
     ]
     if storm := report["storm"]:
         rate = storm["ended"] / storm["seconds"]
@@ -459,7 +459,6 @@ single snapshot, and 143 MB for a collector that keeps records. Without any room
 each record has room for every group.
 
 The service has a collector for each of six sets of groups. A reader's snapshot is a copy, which readers of the same groups share.
-The table above was measured when arrays still had room for half as many processes again.
 
 The resident set is exact on kernels that count it by CPU. That takes a cache line of each online CPU for every four processes, and
 nothing if no field of the group `memory` is requested. With 255 online CPUs it would be 64 lines for each process, more than all the
