@@ -308,73 +308,91 @@ def plots(reports: dict[str, Row]) -> dict[str, str]:
 METHOD = """\
 ## What limits a snapshot
 
-With 300 processes, whose structures fit the second-level cache, `bpf-lean` takes 0.12 us per process and `bpf-full` 0.30: the
-cost of 100 and 250 checked loads. With 4,000 processes the rest is waiting for memory, 36 and 70 cache lines per process. The
-first snapshot, and one of processes that have all run since the last one, cost more: see `bpf-full-all-ran`.
+A walk mostly waits for memory. [scale.md](scale.md#why-the-cost-per-process-does-not-grow) counts the cache lines that it reads for each
+process: 31 for the fields of `top` and 62 for every field, or 11 and 23 if it keeps the record. The first snapshot reads every
+process, so it costs more than later ones.
 
-On x86-64, the source `bpf` does not read a process again if it can prove that the process has not changed. The cases
-`bpf-full-reads-all` and `bpf-lean-reads-all` measure the same without that; they are measured only if `--cases` names them. In
-instructions, counted by an emulator with Linux 6.12 and 254 processes, a full snapshot of idle processes costs 1.56 times less
-with it and a lean one 1.5 times; if a tenth of the processes runs between all snapshots, 1.45 and 1.45 times; and if all of them
-run, 1.03 and 1.01 times. A process that runs for the first time after a rest costs 1.06 times as much once in a full snapshot, and
-1.18 times in a lean one, in instructions. It takes 336 bytes more for each process.
+The figures in this part are each of one state of the program, older than the tables above. They compare two ways of doing the same
+thing; do not compare them with those tables.
 
-With 4,000 processes of which none has run, a snapshot costs this many times less than one that reads all (`fastproc bench scan
---processes 4000`, on an AMD EPYC in a virtual machine): full 2.6 hot and 2.8 cold, lean 1.7 hot and 1.4 cold. That is less than
-the 3.0 and 2.5 that were aimed at. What was tried to make the walk cheaper, as a share of the lean walk that keeps records, cold:
+### Keeping records
 
-| idea | share |
+On x86-64 the source `bpf` compares a few words of the kernel with those of the last walk. If they prove that a process has not changed,
+it keeps the record and does not read the process again. These words take 336 bytes for each process. When records were first kept, a
+snapshot took this many times fewer instructions than one that reads every process (an emulator, Linux 6.12, 254 processes):
+
+| processes that run between two snapshots | every field | fields of `top` |
+| --- | ---: | ---: |
+| none | 1.56 | 1.50 |
+| one in ten | 1.45 | 1.45 |
+| all | 1.03 | 1.01 |
+
+A process that runs for the first time after a rest costs more in the next snapshot: 1.06 times as many instructions with every field,
+1.18 times with the fields of `top`.
+
+In CPU time, with 4,000 processes of which none ran, a snapshot that keeps records was 2.6 times cheaper with every field and 1.7 times with the fields
+of `top`; with cold caches 2.8 and 1.4 times (an AMD EPYC in a virtual machine). To measure it on your machine:
+
+    fastproc bench scan --processes 4000 --cases bpf-full,bpf-full-reads-all,bpf-lean,bpf-lean-reads-all
+
+### A cheaper walk
+
+Five ideas were tried after that. The table shows the cost of a walk that keeps records of the fields of `top`, with cold caches, as a
+part of the cost without the idea:
+
+| idea | cost |
 | --- | ---: |
-| the words of the proofs are fetched eight processes ahead | 1.00 |
-| the first line of eight tasks is fetched before the others | 1.16 |
-| the first line of eight `mm_struct` is fetched before the others | 1.01 |
-| neither parent nor process group is read: what could be saved at most, if the parent is known to rest | 0.88 |
-| up to eight records are kept in one loop, groups of words are compared without a condition for each word, the parts of four CPUs need no map, and of each sixteenth record only the wanted groups are copied and compared | 0.68 |
+| fetch the words that are compared eight processes ahead | 1.00 |
+| fetch the first cache line of eight tasks before the others | 1.16 |
+| fetch the first cache line of eight `mm_struct` before the others | 1.01 |
+| read neither parent nor process group; an estimate of what could be saved at most | 0.88 |
+| keep up to eight records in one loop, with fewer conditions and copies | 0.68 |
 
-The last one is in use. It is the BPF run time of `fastproc top` ten times a second, beside a process that walks through 128 MB
-(`bpftool prog show`, medians of three); without that process 0.95. The walk had taken about 900 instructions for a kept record, and
-half of its time was theirs. Times cheaper than reading the three files, before and after (`fastproc bench scan --processes 3000`,
-medians of three runs of each in turn, on a busy machine):
+Only the last one is in use. The fourth was not built: the parent would have to rest and to have one thread, and the children of other
+parents would cost more. The fifth was measured as the BPF run time of `fastproc top` ten times a second, beside a process that
+reads 128 MB again and again (`bpftool prog show`, medians of three); without that process its figure is 0.95. A kept record had
+taken about 900 instructions, half of the time of a walk.
+
+The fifth idea changed how many times cheaper fastproc is than reading the three files (`fastproc bench scan --processes 3000`, medians
+of three runs of each in turn, on a busy machine; single runs of one case differ by up to a third):
 
 | | hot, before | after | cold, before | after |
 | --- | ---: | ---: | ---: | ---: |
-| lean, nothing ran | 75.7 | 114 | 63.4 | 70.6 |
-| lean, a tenth ran | 57.7 | 66.3 | 57.9 | 65.4 |
-| lean, all ran | 42.6 | 42.0 | 42.3 | 39.6 |
-| full, nothing ran | 50.1 | 53.1 | 45.9 | 48.4 |
-| full, a tenth ran | 33.9 | 34.9 | 35.1 | 35.6 |
-| full, all ran | 16.8 | 16.8 | 16.9 | 16.1 |
+| fields of `top`, nothing ran | 75.7 | 114 | 63.4 | 70.6 |
+| fields of `top`, a tenth ran | 57.7 | 66.3 | 57.9 | 65.4 |
+| fields of `top`, all ran | 42.6 | 42.0 | 42.3 | 39.6 |
+| every field, nothing ran | 50.1 | 53.1 | 45.9 | 48.4 |
+| every field, a tenth ran | 33.9 | 34.9 | 35.1 | 35.6 |
+| every field, all ran | 16.8 | 16.8 | 16.9 | 16.1 |
 
-Single runs of one case differ by up to a third. A first version called the loop also for processes that could not be kept, and then
-"all ran" was 16 to 35 % more expensive.
-Opening costs more: the verifier takes 34 ms of CPU time instead of 25, because it follows each round of the loop (`fastproc doctor
---timing`, medians of five in turn). A program that takes one snapshot keeps no records, and does not pay for it.
+A first version used the loop also for processes whose records could not be kept; that made "all ran" 16 to 35 % more expensive.
+The loop makes opening more expensive: the verifier takes 34 ms of CPU time instead of 25, because it follows each round
+(`fastproc doctor --timing`, medians of five in turn). A program that takes a single snapshot keeps no records and does not pay for that.
 
-The fourth is a bound and not right: it was not built, because a parent that runs, or has threads, saves nothing, and its children cost
-more then. Half of what is left is waiting for about fourteen cache lines of a process; a sixth is reading every sixteenth
-record all the same, which bounds how long a wrong record could stay.
+Before the fifth idea, half of the time of a kept record was waiting for about fourteen cache lines, and a sixth was reading every
+sixteenth record all the same, which limits how long a wrong record could stay.
 
-Readers reuse what they made of a record that was kept. With 4,000 processes of which one in a hundred runs between two snapshots
-(`--ran 100`), against the version before records were kept, both on the same loaded machine, CPU ms:
+### Readers
 
-| reader | before | now | measured by |
-| --- | ---: | ---: | ---: |
-| `fastproc top`, twice a second | 7.55 | 6.59 | `fastproc bench top` |
-| `fastproc top`, ten times a second | 6.67 | 5.39 | `fastproc bench top` |
+Readers reuse what they made of a kept record. CPU time of a refresh with 4,000 processes, of which one in a hundred runs between two
+snapshots, without and with kept records (`fastproc bench top --ran 100`, before the fifth idea, on a busy machine):
 
-Of a refresh of `top` the walk is 58 %, other system calls 17 %, and what the readers do 25 %. Readers that cost nothing would make
-it 1.7 times cheaper than before; only a cheaper walk can do more.
+| reader | without, ms | with, ms |
+| --- | ---: | ---: |
+| `fastproc top`, twice a second | 7.55 | 6.59 |
+| `fastproc top`, ten times a second | 6.67 | 5.39 |
 
-A recording of 2,500 processes, none of which runs, cost as much when the recorder skipped the texts of unchanged processes and compared
-whole records first: 215 instead of 220 ms of time in user mode for 31 snapshots (medians of four in turn, which differ by a
-fifth). So neither is in use. The recorder's own functions are 2 % of the time, and copying and comparing records 3 % (`perf record`);
-the rest is opening, the walk, and system calls for command lines, limits and open files.
+The walk took 58 % of a refresh, other system calls 17 %, and the readers 25 %.
 
-A scrape with a group for each of 4,000 processes has a text of 9.2 MB. Of its time the walk is 12 %, copying the text into the page
-and into the socket 11 %, other system calls 40 % (metrics of the machine, descriptors and wait channels), and what the exporter
-does itself 36 % (`perf record` of both processes). Not summing up
-any group again would make it less than 2 times cheaper. The process that serves sends the text from the memory that the other one
-wrote: it takes 0.1 ms of CPU time for each scrape instead of 5.2, and both take 17.6 ms instead of 22.8.
+A recording of 2,500 processes, none of which ran, did not become cheaper when the recorder skipped the texts of unchanged processes and
+first compared whole records: 215 instead of 220 ms in user mode for 31 snapshots (medians of four in turn, which differ by a fifth). So it
+does neither. The recorder's own functions take 2 % of the time, and copying and comparing records 3 % (`perf record`). The rest is
+opening, the walk, and system calls for command lines, limits and open files.
+
+A scrape with a group for each of 4,000 processes is a text of 9.2 MB. The walk took 12 % of its time, copying the text into the socket
+11 %, other system calls 40 % (metrics of the machine, descriptors and wait channels), and the exporter itself 36 % (`perf record` of both
+processes). Both processes together take 17.6 ms for this scrape instead of 22.8, since the one that serves sends the text from the memory
+in which the other wrote it: its own part is 0.1 ms instead of 5.2.
 
 ## How it is measured
 
@@ -408,30 +426,33 @@ SCALE_ABOUT = """\
 
 <!-- Written by `make test-scale` (tools/bench/page.py) from scale.json. -->
 
-`make test-scale` (`fastproc bench scale`) raises `kernel.pid_max` and `kernel.threads-max`, starts idle processes, and measures and
-checks beside each number of them; then it ends them, and does the same with threads. As many processes as fit into three quarters
-of the memory have memory of their own, the others share that of their parent (`clone(2)` with `CLONE_VM`). However the
-command ends, its processes end with it, and a shell that it started restores the limits. Run one at a time.
+`make test-scale` (`fastproc bench scale`) raises `kernel.pid_max` and `kernel.threads-max`, starts idle processes, and checks and
+measures fastproc at each number of them. Then it ends them, and does the same with threads. As many processes as fit into three quarters
+of the memory have memory of their own; the others share that of their parent (`clone(2)` with `CLONE_VM`). However the command ends, its
+processes end with it, and a shell that it started restores the limits. Run only one at a time.
 
-At each size every idle process must be exactly once in each of these: a snapshot of `bpf`, the output of `fastproc ps`, and a
-snapshot of the service;
-the exporter's group must have their number; `fastproc ps --top 20` must print twenty rows, and `fastproc top` draw its screen; and
-`fastproc verify` compares every value of 200 of them with the kernel's files. Each thread must be listed once, with its process.
+It checks at each number:
+
+- Every idle process is exactly once in a snapshot of `bpf`, in the output of `fastproc ps`, and in a snapshot of the service.
+- The exporter's group has their number, `fastproc ps --top 20` prints twenty rows, and `fastproc top` draws its screen.
+- `fastproc verify` finds nothing wrong when it compares every value of 200 of them with the kernel's files.
+- Each thread is listed once, with its process.
 """
 SCALE_METHOD = """\
-"Cold" is the first snapshot after 128 MB of other memory were read. A section is the time for which a walk keeps its CPU without a
-pause: the longest of each walk. CPU time of `ps` is that of the command, with opening; `serve` and the service are counted with
-their readers, and `top` per refresh. All of them read idle processes; see [performance.md](performance.md) for those that run.
+All times are CPU times, except those of sections. "Cold" is the first snapshot after 128 MB of other memory were read. The time of
+`ps` is that of the whole command, with opening; that of the service includes its reader; that of `serve` is of both its processes. All
+processes are idle; [performance.md](performance.md) has figures for processes that run.
 
-The clock of a section goes on while its walk has no CPU: because the kernel runs another task, or a hypervisor another machine. So
-a single long section may be the machine's. "Most that surely ran" subtracts from the longest section of each walk all time in
-which that walk had no CPU, by the kernel's CPU time of the thread, which does not count stolen time either. If it is above 200 us,
-a walk, or an interrupt during it, really took that long.
+A walk pauses after each section, so that other tasks get its CPU. The table shows the longest section of each walk, in time that passed:
+the clock of a section goes on while the kernel runs another task on that CPU, or the hypervisor another machine. So one very long
+section may be the fault of the machine. "Most that surely ran" subtracts all time in which the walk had no CPU, by the CPU time that the
+kernel counts for the thread. If it is above 200 us, a walk, or an interrupt during it, really took that long.
 
 ## Why the cost per process does not grow
 
-A walk reads the same cache lines for each process, however many there are. `tools/bench/lines.py` counts them, in the lists of what
-a walk fetches ahead (`bpf/ahead.h`, `bpf/tasks/proof.h`) and in the structures of the running kernel. On the kernel above:
+A walk reads the same number of cache lines for each process, however many processes there are. `tools/bench/lines.py` counts them from
+the lists of what a walk fetches ahead (`bpf/ahead.h`, `bpf/tasks/proof.h`) and from the structures of the running kernel. On the
+kernel above, if the record is kept, or if the process is read:
 
 | cache lines per process | kept, `top` | kept, every field | read, `top` | read, every field |
 | --- | ---: | ---: | ---: | ---: |
@@ -442,27 +463,32 @@ a walk fetches ahead (`bpf/ahead.h`, `bpf/tasks/proof.h`) and in the structures 
 | together | 11 | 23 | 31 | 62 |
 | objects, each at an address of its own | 2 | 3 | 3 | 11 |
 
-A record is kept if its process has not changed since the last walk, as with these idle processes after the first walks; every
-sixteenth is read all the same. The first line of an object takes an address translation as well, because objects of different
-processes are pages apart; the arrays are contiguous, and take less than one for ten processes. So a kept record of `top` costs 11
-lines and between two and three translations with 1,000 processes as with 100,000. What a larger number changes is only where the
-lines are: those of 1,000 processes (0.7 MB, or 1.5 MB with every field) may stay in the second-level cache from walk to walk, those of
-10,000 and more are in the third-level cache or in memory. "Cold" fetches all of them from there, and does not rise: the table shows
-its ratio to the first column, which the project keeps below 1.5.
+A walk keeps the record of a process that has not changed since the last walk, as with these idle processes after the first walks. It
+reads every sixteenth all the same. The first line of an object also needs an address translation, because objects of different
+processes are in different pages. The arrays are contiguous, and need less than one translation for ten processes. So a kept record of
+`top` costs 11 lines and two to three translations, with 1,000 processes and with 100,000.
+
+A larger number of processes only changes where these lines are. Those of 1,000 processes (0.7 MB, or 1.5 MB with every field) may stay in
+the second-level cache from walk to walk; those of 10,000 and more are in the third-level cache or in memory. A cold snapshot fetches
+all lines from there, with any number of processes. Its cost per process should not rise: the table shows its ratio to the first
+column, and the project's limit for that ratio is 1.5.
 
 ## Memory
 
-An array has room for half as many processes again as there are, but above 8,000 for no more than 4,096 and a sixteenth, or a
-sixty-fourth if only one snapshot is taken. A process takes 920 bytes of records, of which the fields of `top` use 504, 24 of places, 8 of
-the index and 8 of the pool, and, if records are kept, 336 of proofs. So the arrays for 100,000 processes take 98 MB for a
-single snapshot, and 143 MB for a collector that keeps records. Without any room that would be 130 MB: more than 100 MB, because
-each record has room for every group.
+Each process takes 960 bytes in the arrays: 920 of its record (504 of them with the fields of `top`; a record has room for every group of
+fields), 24 of its place, 8 of the index and 8 of the pool. If records are kept, 336 bytes of the words that prove them come on top.
 
-The service has a collector for each of six sets of groups. A reader's snapshot is a copy, which readers of the same groups share.
+Arrays have room for new processes: half as many as there are; above 8,000 processes only for 4,096 and a sixteenth, or for a
+sixty-fourth if only one snapshot is taken. So the arrays for 100,000 processes take 98 MB for a single snapshot, and 143 MB for a
+collector that keeps records, of which 13 MB are room.
 
-The resident set is exact on kernels that count it by CPU. That takes a cache line of each online CPU for every four processes, and
-nothing if no field of the group `memory` is requested. With 255 online CPUs it would be 64 lines for each process, more than all the
-rest of a lean record; a walk counts eight CPUs as one more process when it decides whether to pause, so sections stay as short.
+The service takes most memory, because it has a collector for each of six sets of groups of fields. A reader's snapshot is a copy, which
+readers of the same groups share.
+
+Kernels that count the resident set by CPU make its exact value expensive: a walk reads one cache line of each online CPU for every four
+processes, unless no field of the group `memory` is requested. With 255 online CPUs that would be 64 lines for each process, more than
+for the rest of the fields of `top`. Sections do not become longer: eight CPUs count as one more process when a walk decides whether
+to pause.
 """
 
 
