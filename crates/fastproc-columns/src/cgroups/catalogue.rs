@@ -46,7 +46,7 @@ pub static COLUMNS: &[Column] = &[
         "%CPU",
         Unit::Percent,
         CPU,
-        "CPUs in use, in hundredths of one",
+        "CPU time, in percent of one CPU",
         |row| real(row.changes.cpu, 100.0),
     )
     .rate()
@@ -56,7 +56,7 @@ pub static COLUMNS: &[Column] = &[
         "%THROT",
         Unit::Percent,
         CPU,
-        "enforced periods in which it was throttled",
+        "periods in which it was throttled, in percent",
         |row| real(row.changes.throttled, 100.0),
     )
     .rate()
@@ -107,7 +107,7 @@ pub static COLUMNS: &[Column] = &[
         "WEIGHT",
         Unit::Number,
         CPU,
-        "share of CPU time among siblings",
+        "weight for its share of CPU time among siblings",
         |row| Some(row.cgroup.cpu()?.weight()?.into()),
     ),
     Column::new(
@@ -115,7 +115,7 @@ pub static COLUMNS: &[Column] = &[
         "CPULIM",
         Unit::Percent,
         CPU,
-        "limit of CPU time, in hundredths of a CPU",
+        "limit of CPU time, in percent of one CPU",
         |row| {
             let cpu = row.cgroup.cpu()?;
             let (quota, period) = (finite(cpu.quota_ns())?, cpu.period_ns()?);
@@ -194,7 +194,7 @@ pub static COLUMNS: &[Column] = &[
         "%MAX",
         Unit::Percent,
         MEMORY,
-        "memory in use, of its limit",
+        "memory in use, in percent of its limit",
         |row| {
             let memory = row.cgroup.memory()?;
             real(share(memory.current(), finite(memory.max())), 100.0)
@@ -205,7 +205,7 @@ pub static COLUMNS: &[Column] = &[
         "OOM",
         Unit::Number,
         MEMORY,
-        "processes killed for want of memory, so far",
+        "processes killed because memory ran out, so far",
         |row| Some(row.cgroup.memory()?.oom_kills()?.into()),
     )
     .usual(),
@@ -255,7 +255,7 @@ pub static COLUMNS: &[Column] = &[
         "share of time that some task waited for a CPU, over the interval or the last 10 s"
     )
     .usual(),
-    pressure!("cpu_full", "CPU-F", 0, 1, "the same of all tasks"),
+    pressure!("cpu_full", "CPU-F", 0, 1, "the same, for all tasks at once"),
     pressure!(
         "memory_some",
         "MEM-S",
@@ -264,7 +264,14 @@ pub static COLUMNS: &[Column] = &[
         "share of time that some task waited for memory, over the interval or the last 10 s"
     )
     .usual(),
-    pressure!("memory_full", "MEM-F", 1, 1, "the same of all tasks").usual(),
+    pressure!(
+        "memory_full",
+        "MEM-F",
+        1,
+        1,
+        "the same, for all tasks at once"
+    )
+    .usual(),
     pressure!(
         "io_some",
         "IO-S",
@@ -273,7 +280,7 @@ pub static COLUMNS: &[Column] = &[
         "share of time that some task waited for I/O, over the interval or the last 10 s"
     )
     .usual(),
-    pressure!("io_full", "IO-F", 2, 1, "the same of all tasks").usual(),
+    pressure!("io_full", "IO-F", 2, 1, "the same, for all tasks at once").usual(),
     Column::new(
         "processes",
         "PROCS",
