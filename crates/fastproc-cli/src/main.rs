@@ -78,12 +78,15 @@ const AFTER_HELP: &str = "\
 See fastproc COMMAND --help for the options of each command.
 
 Examples:
-  fastproc ps --top 20     List the processes with the largest CPU share
-  fastproc top             Show the processes on a screen, as they change
-  fastproc exits           Show processes as they exit
-  fastproc cgroups --tree  Show the cgroups and what they use
-  fastproc doctor          Report what works on this machine, and what is missing
-  fastproc verify          Compare every value with the kernel's own files
+  fastproc ps --top 20       List the processes with the largest CPU share
+  fastproc top               Show the processes on a screen, as they change
+  fastproc exits             Show processes as they exit
+  fastproc cgroups --tree    Show the cgroups and what they use
+  fastproc serve             Serve metrics to Prometheus, at 127.0.0.1:9256
+  fastproc run -- top        Run the top of procps, with faster reading
+  fastproc cat /proc/1/stat  Print the file, rendered from a record
+  fastproc verify            Compare every value with the kernel's own files
+  fastproc doctor            Report what works on this machine, and what is missing
   fastproc --version --json  Report the version and how it was built, for programs
 
 Durations:
@@ -93,13 +96,15 @@ Durations:
 Exit status:
   0  success; also if the reader of a pipe closed it early
   1  a negative result: ps, exits and cgroups showed no row, cat could not print a file, verify
-     found a wrong value, or run --system status found that it is off
+     found a wrong value or compared nothing, or run --system status found that it is off
   2  the command line is invalid, or the command could not run; standard error has the reason
 
 Environment:
-  NO_COLOR   if set and not empty, no colour is used
-  COLUMNS    the width of a table, instead of that of the terminal
-  HOST_PROC  where the proc file system is mounted, as --procfs says
+  NO_COLOR         if set and not empty, no colour is used
+  COLUMNS          the width of a table, instead of that of the terminal
+  HOST_PROC        where the proc file system is mounted, as --procfs says
+  FASTPROC_SOCKET  the socket of the service, instead of /run/fastproc/fastproc.sock; if empty, no
+                   service is used
 
 Privileges:
   Reading by BPF needs CAP_BPF and CAP_PERFMON. When the BPF programs are loaded, fastproc drops all

@@ -179,7 +179,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(note) = best.as_ref().and_then(Best::not_kept) {
         report.note(format!("proc-best: {note}"));
     }
-    report.print("One look at every process", args.json)?;
+    report.print("A snapshot of every process", args.json)?;
     Ok(())
 }
 
