@@ -274,7 +274,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     report.note(format!(
         "{CLIENTS} readers, each ten times a second, at the last size: {clients_cpu_percent:.1} % of a CPU, the service's part included"
     ));
-    report.print("One look, CPU time of reader and service", args.json)?;
+    report.print("One snapshot, CPU time of reader and service", args.json)?;
     Ok(())
 }
 

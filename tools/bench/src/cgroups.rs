@@ -266,7 +266,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         flushes(tree.top())?.join(", ")
     ));
     drop(idle);
-    report.print("One look at every cgroup", args.json)?;
+    report.print("A snapshot of every cgroup", args.json)?;
     Ok(())
 }
 

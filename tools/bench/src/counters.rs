@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         // The first is their sum.
         interrupt_numbers: numbers.map_or(0, |line| line.split(' ').count() - 1),
     };
-    report(&measured, head, skipped)?.print("One look at the counters", args.json)?;
+    report(&measured, head, skipped)?.print("One reading of the counters", args.json)?;
     Ok(())
 }
 

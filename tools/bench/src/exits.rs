@@ -144,10 +144,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         balance,
     };
     let mut report = Report::new("exits", head, rows, Vec::new());
-    report.note(format!("Recording makes it {:.1} % dearer.", more * 100.0));
+    report.note(format!(
+        "With recording it takes {:.1} % more.",
+        more * 100.0
+    ));
     if let Some(storm) = storm {
         report.note(format!(
-            "A storm of {:.0} exits a second: {} of {} recorded, {} lost.",
+            "At {:.0} exits per second, {} of {} exits were recorded and {} lost.",
             storm.ended as f64 / storm.seconds,
             storm.recorded,
             storm.ended,

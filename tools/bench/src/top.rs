@@ -417,7 +417,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(|keys| {
             format!(
-                "{} processes: from a key to its screen, at 10 looks a second, {:.2} ms in the middle and {:.2} ms at the 99th of 100, of {}.",
+                "{} processes, ten refreshes a second: from a key to its screen {:.2} ms (median), {:.2} ms (p99), of {} keys.",
                 keys.processes, keys.ms_median, keys.ms_p99, keys.pressed
             )
         })
