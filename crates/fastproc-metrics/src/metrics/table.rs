@@ -12,8 +12,8 @@ pub fn markdown() -> String {
     for (title, text, families) in [
         (
             "Groups of processes",
-            "Names, labels and types are those of process-exporter 0.8. Counters begin with the exporter, or with the \
-             process if that is younger, and keep what processes did that are gone.",
+            "Names, labels and types are those of process-exporter 0.8. A counter counts from the start of the exporter, or of \
+             a process that started later, and does not fall when processes exit.",
             groups::ALL.to_vec(),
         ),
         (
@@ -31,7 +31,7 @@ pub fn markdown() -> String {
         ),
         (
             "The exporter",
-            "What it says about itself.",
+            "What the exporter reports about itself.",
             own::ALL.to_vec(),
         ),
     ] {
