@@ -178,7 +178,12 @@ Examples:
   fastproc top --interval 10s --record day.fp > /dev/null &
       Record in the background
   fastproc top --replay day.fp
-      Show the recording";
+      Show the recording
+
+Exit status:
+  0  the command showed its screen, or wrote its tables
+  1  with --json, no row was shown
+  2  the command line is invalid, or the command could not run";
 
 fn field_name(name: &str) -> Result<String, field::UnknownField> {
     // refuse_order() checks names of top(1) later, when it has all of them.
