@@ -487,8 +487,7 @@ Arrays have room for new processes: half as many as there are; above 8,000 proce
 sixty-fourth if only one snapshot is taken. So the arrays for 100,000 processes take 98 MB for a single snapshot, and 143 MB for a
 collector that keeps records, of which 13 MB are room.
 
-The service takes most memory, because it has a collector for each of six sets of groups of fields. A reader's snapshot is a copy, which
-readers of the same groups share.
+The service has a collector for each of six sets of groups. A reader's snapshot is a copy, which readers of the same groups share.
 
 Kernels that count the resident set by CPU make its exact value expensive: a walk reads one cache line of each online CPU for every four
 processes, unless no field of the group `memory` is requested. With 255 online CPUs that would be 64 lines for each process, more than
