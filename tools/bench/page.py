@@ -335,8 +335,8 @@ snapshot took this many times fewer instructions than one that reads every proce
 A process that runs for the first time after a rest costs more in the next snapshot: 1.06 times as many instructions with every field,
 1.18 times with the fields of `top`.
 
-In CPU time, with 4,000 processes of which none ran, a snapshot that keeps records was 2.6 times cheaper with every field and 1.7 times with the fields
-of `top`; with cold caches 2.8 and 1.4 times (an AMD EPYC in a virtual machine). To measure it on your machine:
+In CPU time, with 4,000 processes of which none ran, a snapshot that keeps records was 2.6 times cheaper with every field and 1.7 times
+with the fields of `top`; with cold caches 2.8 and 1.4 times (an AMD EPYC in a virtual machine). To measure it on your machine:
 
     fastproc bench scan --processes 4000 --cases bpf-full,bpf-full-reads-all,bpf-lean,bpf-lean-reads-all
 
