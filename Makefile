@@ -10,22 +10,22 @@ ARGS ?= ps
 help:
 	@sed -n 's/^##  *//p' $(MAKEFILE_LIST)
 
-## make build          builds the command, and the exporter that it starts, in release mode
+## make build          builds the command and the exporter, optimized
 build:
 	scripts/setup build
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter
 
-## make run            the process table, sorted by CPU, from a build that is made quickly; ARGS="serve" and measurements want make build
+## make run            builds quickly, without much optimization, and lists the processes by CPU; ARGS="top" runs another command
 run:
 	scripts/setup build
 	$(CARGO) build --profile quick --locked -p fastproc-cli
 	@"$(TARGET)/quick/fastproc" $(ARGS)
 
-## make check          before every commit: formatting, lints, documentation, unit tests, golden files, texts against the kernel's own; needs no root
+## make check          before every commit: formatting, lints, documentation, unit tests, golden files, and texts compared with the kernel's own; needs no root
 check: lint
 	scripts/run-tests fixed
 
-## make test           make check and everything live, and the short storms; as root, or what needs root is skipped
+## make test           make check, all tests on the running machine, and the short storms; run it as root, or it skips what needs root
 test:
 	@scripts/tests-ran begin
 	$(MAKE) check
@@ -38,7 +38,7 @@ test-live:
 	scripts/run-tests live
 	scripts/storms
 
-## make test-storms    ten minutes of storms: every field and text against the kernel's own, by code that shares nothing with fastproc
+## make test-storms    ten minutes of storms: compares every field and text with the kernel's own, by code that shares nothing with fastproc
 STORM_SECONDS ?= 600
 STORM_COMPARISONS ?= 1000000
 .PHONY: test-storms
@@ -46,7 +46,7 @@ test-storms: build
 	tools/checker/check "$(TARGET)/release/fastproc" \
 		--seconds $(STORM_SECONDS) --at-least $(STORM_COMPARISONS) $(STORM_ARGS)
 
-## make test-scale     a hundred thousand tasks: what still works, what it costs, docs/scale.md from it; as root, some minutes
+## make test-scale     100,000 processes and threads: checks that everything works, measures it, and writes docs/scale.md; as root, some minutes
 .PHONY: test-scale
 test-scale:
 	scripts/setup build
@@ -54,13 +54,13 @@ test-scale:
 	@"$(TARGET)/release/fastproc" bench scale --output docs/scale.json
 	python3 tools/bench/page.py
 
-## make test-storms-short   a tenth of test-storms in some minutes, by every source
+## make test-storms-short   a tenth of test-storms in some minutes, with every source
 .PHONY: test-storms-short
 test-storms-short:
 	$(CARGO) build --locked -p fastproc-cli
 	scripts/storms
 
-## make flakes         every test program N=20 times on a loaded machine: ONLY=CRATE/PROGRAM, TESTS=NAME, SEED=; tools/flakes/README.md
+## make flakes         runs every test program N=20 times on a loaded machine: ONLY=CRATE/PROGRAM, TESTS=NAME, SEED=; tools/flakes/README.md
 .PHONY: flakes
 N ?= 20
 ONLY ?=
@@ -68,13 +68,13 @@ flakes:
 	@PYTHONPATH=tools/flakes python3 -m flakes --runs $(N) --only "$(ONLY)" --tests="$(TESTS)" \
 		$(if $(SEED),--seed $(SEED)) $(if $(LOAD),--load $(LOAD)) $(if $(GUARD),--guard $(GUARD))
 
-## make mutants        seeds faults, and demands that the gate catches each: ONLY=NAME; tools/mutants/README.md
+## make mutants        seeds faults and checks that the tests catch each: ONLY=NAME; tools/mutants/README.md
 .PHONY: mutants
 MUTANTS_ARGS ?=
 mutants:
 	@PYTHONPATH=tools/mutants python3 -m mutants --only "$(ONLY)" $(MUTANTS_ARGS)
 
-## make test-random    the tests with another seed for what is random, which is printed; SEED=n takes that one again
+## make test-random    the tests with another random seed, which it prints; SEED=n repeats one
 .PHONY: test-random
 test-random:
 	@seed="$(SEED)"; seed="$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; \
@@ -91,7 +91,7 @@ lint:
 	python3 tools/bench/page.py --check
 	PYTHONPATH=tools/mutants python3 -m mutants --check
 
-## make procps         the substitute for procps's library, beside the command: fastproc run uses it
+## make procps         the substitute for procps's library, which fastproc run uses
 .PHONY: procps
 PROCPS ?= $(wildcard /usr/lib/*/libproc2.so.[01] /usr/lib64/libproc2.so.[01])
 procps: build
@@ -100,13 +100,13 @@ procps: build
 	install -m 755 "$(TARGET)/library/libfastproc_procps.so" "$(TARGET)/release/procps/"
 	strip --strip-unneeded "$(TARGET)/release/procps/"*
 
-## make test-hostile   what a hostile user may do to the service, and what others notice of it; as root; part of make test
+## make test-hostile   attacks of a hostile user on the service, and what other users notice of them; as root; part of make test
 .PHONY: test-hostile
 test-hostile:
 	scripts/setup build
 	$(CARGO) test --locked -p fastproc-service --no-fail-fast --test 'hostile*'
 
-## make test-procps    procps's tools with either library: every column, fifty command lines, procps's own tests; after make test nothing is built
+## make test-procps    procps's tools with both libraries: every column, fifty command lines, procps's own tests; builds nothing after make test
 .PHONY: test-procps
 # Debian's releases whose procps is compared besides the one that is installed; sid has the library's next version.
 RELEASES ?= trixie sid
@@ -115,23 +115,23 @@ test-procps:
 	$(CARGO) test --locked --workspace --no-run --quiet
 	@tools/procps/check "$(TARGET)/debug" $(RELEASES)
 
-## make c-library      libfastproc.so for C, its header, pkg-config file and man page, as they are installed; docs/c.md
+## make c-library      libfastproc.so for C, with its header, pkg-config file and man page; docs/c.md
 .PHONY: c-library c-header
 c-library:
 	scripts/setup build
 	$(CARGO) rustc --profile library --locked -p fastproc-c --crate-type staticlib
 	crates/fastproc-c/link "$(TARGET)/library/libfastproc_c.a" "$(TARGET)/release/c" --strip
 
-## make c-header       its header and the list in its man page anew, after bpf/record.h or a function has changed
+## make c-header       writes its header and the list in its man page again, after a change of bpf/record.h or of a function
 c-header:
 	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test header
 
-## make fields         docs/fields.md, from bpf/record.h
+## make fields         writes docs/fields.md from bpf/record.h
 .PHONY: fields
 fields:
 	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc --test field_table
 
-## make api            the lists of what the published crates offer, after that has changed
+## make api            writes the lists of the public API of the published crates again
 .PHONY: api
 api:
 	FASTPROC_WRITE_API=1 $(CARGO) test --locked --workspace --test public_api
@@ -158,46 +158,46 @@ test-arm64:
 	scripts/setup build arm64
 	$(CROSS) $(CARGO) test --locked --target $(ARM64) -p seqtext --lib --tests
 
-## make go-arm64       the Go client for arm64: it is compiled, and its tests that need no service run by an emulator of user mode
+## make go-arm64       compiles the Go client for arm64, and runs its tests that need no service by an emulator of user mode
 go-arm64:
 	scripts/setup build go arm64
 	cd go && GOARCH=arm64 go vet ./... && GOARCH=arm64 go test -exec qemu-aarch64 -count=1 ./...
 
-## make bench          every benchmark; docs/performance.md, its plots and the README's tables from what it measured
+## make bench          runs every benchmark, and writes docs/performance.md, its plots and the README's tables
 bench: procps
 	scripts/setup build bench
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter -p fastproc-bench
 	@"$(TARGET)/release/fastproc" bench all --output docs/performance.json
 	python3 tools/bench/page.py
 
-## make man            man pages and completions of bash, zsh and fish, in packaging/generated
+## make man            writes man pages and completions of bash, zsh and fish into packaging/generated
 man: build
 	@"$(TARGET)/release/fastproc" generate packaging/generated
 	@echo "written: packaging/generated"
 
-## make screenshots    the README's picture of fastproc top, on a machine that looks busy; as root, with tmux
+## make screenshots    makes the README's picture of fastproc top, on a machine that looks busy; as root, with tmux
 screenshots: build
 	scripts/busy-machine scripts/screenshot docs/images/top.svg 9 "$(TARGET)/release/fastproc" top --filter 'user != root && user != nobody'
 
-## make deb            a Debian package with the service, the C library and the substitute for procps's, in target/debian; wants cargo-deb (cargo install cargo-deb)
+## make deb            a Debian package with the service, the C library and the substitute for procps's library, in target/debian; needs cargo-deb (cargo install cargo-deb)
 # The substitute for either version of procps's library, where Debian has it, whichever is installed here.
 deb: PROCPS = $(addprefix /usr/lib/$(shell $(CC) -print-multiarch)/libproc2.so.,0 1)
 deb: build man c-library procps
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "missing: cargo-deb; cargo install cargo-deb" >&2; exit 1; }
 	scripts/check-deb "$$($(CARGO) deb --locked --no-build --strip -p fastproc-cli)"
 
-## make check-kubernetes  the manifest and the chart in packaging/kubernetes, by their Go types and helm, which Go builds once
+## make check-kubernetes  checks the manifest and the chart in packaging/kubernetes with the Go types of Kubernetes and with helm, which it builds once
 .PHONY: check-kubernetes
 check-kubernetes:
 	scripts/check-kubernetes
 
-## make test-containers   as root: the pods of packaging/kubernetes by crun, with containerd's seccomp profile, beside one that they watch
+## make test-containers   as root: runs the pods of packaging/kubernetes by crun, with containerd's seccomp profile, beside a container that they watch
 .PHONY: test-containers
 test-containers:
 	$(CARGO) test --locked --workspace --no-run --quiet
 	scripts/test-containers
 
-## make test-go        the Go client of the service: its layout, its tests, and against a service
+## make test-go        tests the Go client: its layout, its unit tests, and with a service
 .PHONY: test-go bench-go
 test-go:
 	scripts/setup build go
@@ -205,7 +205,7 @@ test-go:
 	$(CARGO) test --locked --workspace --no-run --quiet
 	@cd go && go vet ./... && FASTPROC_PROGRAM="$(TARGET)/debug/fastproc" go test -count=1 -timeout 30m ./...
 
-## make bench-go       a look at all processes in Go, by the service that runs and by gopsutil
+## make bench-go       compares a snapshot of all processes in Go, by the service that runs and by gopsutil
 bench-go:
 	cd go/benchmark && go test -bench . -benchtime 3s -count 5
 
@@ -215,13 +215,13 @@ wheel:
 	scripts/setup build python
 	scripts/wheel dist
 
-## make test-python    the Python package: its wheel in an empty environment, README's lines, every test
+## make test-python    tests the Python package: its wheel in an empty environment, the README's lines, every test
 PYTEST_ARGS ?=
 test-python:
 	scripts/setup build python
 	scripts/test-python $(PYTEST_ARGS)
 
-## make python-pictures the pictures of docs/python.md, by python/examples/pictures.py, after make test-python; takes root
+## make python-pictures makes the pictures of docs/python.md, by python/examples/pictures.py, after make test-python; as root
 .PHONY: python-pictures
 python-pictures:
 	scripts/python-pictures docs/images
@@ -231,24 +231,24 @@ python-pictures:
 test-psutil:
 	scripts/test-psutil
 
-## make test-install   as root: an archive of debug builds, installed, used and removed in another user land; after make test nothing is built
+## make test-install   as root: installs, uses and removes an archive of debug builds in another user land; builds nothing after make test
 .PHONY: test-install
 test-install:
 	$(CARGO) test --locked --workspace --no-run --quiet
 	scripts/test-install "$(TARGET)/debug"
 
-## make dist           a release of what is committed, in dist/: archives, packages, wheels, image, SBOM, sums; SOURCE=URL CONTACT=ADDRESS
+## make dist           makes a release of what is committed, in dist/: archives, packages, wheels, image, SBOM, sums; SOURCE=URL CONTACT=ADDRESS
 .PHONY: dist check-dist
 SOURCE ?=
 CONTACT ?=
 dist:
 	SOURCE="$(SOURCE)" CONTACT="$(CONTACT)" tools/dist/make
 
-## make check-dist     whether a second make dist, in another folder, makes the same files as are in dist/
+## make check-dist     makes the release again in another folder, and checks that the files are the same as in dist/
 check-dist:
 	SOURCE="$(SOURCE)" CONTACT="$(CONTACT)" tools/dist/compare
 
-## make check-unsafe   sanitizers, Miri and fuzzing of the unsafe code, with what is installed
+## make check-unsafe   runs sanitizers, Miri and fuzzers on the unsafe code, as far as they are installed
 check-unsafe:
 	scripts/check-seqtext.sh
 
@@ -256,5 +256,5 @@ check-unsafe:
 clean:
 	$(CARGO) clean
 
-## make test-kernels   the same proofs on other kernels, in an emulator; kernels/kernels.mk says more
+## make test-kernels   checks values on other kernels, in an emulator; the head of kernels/kernels.mk explains its variables
 include kernels/kernels.mk
