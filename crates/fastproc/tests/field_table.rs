@@ -8,13 +8,14 @@ use fastproc_testbed::gate;
 const PAGE: &str = "../../docs/fields.md";
 const BEGINNING: &str = "# Fields of a record
 
-The build makes this page of `bpf/record.h` (`make fields`), as it makes the structures and accessors in Rust, C and Go.
+This page lists every member of a record. `make fields` writes it from `bpf/record.h`, from which the build also makes the structures and accessors in Rust,
+C and Go. The first part of a name is the group of fields that a reader requests.
 
-- **Shown**: *all* readers see it; all see it rounded to clock *ticks*; or only *tracers* do, who could trace the process by the kernel's ptrace access
-  check. To others it is unknown.
-- **Threads**: the kernel keeps one for the *process*; it is that of the *leader*, the first thread; or it is the *sum* over all threads.
-- **Unknown**: the value in the record that says that it is not known. The accessors return `None`, `FASTPROC_UNKNOWN` or `false` for it. Where there is none,
-  the value is known if its group is there.
+- **Shown**: who sees the value. *all*: every reader. *ticks*: every reader, but the service rounds it down to clock ticks for readers who may not trace the
+  process. *tracers*: only readers who may trace the process (the kernel's ptrace access check); to others the value is unknown.
+- **Threads**: whose value it is. *process*: the kernel keeps one for the process. *leader*: that of the first thread. *sum*: the sum over all threads.
+- **Unknown**: the number that stands for an unknown value. For it the accessors return `None` in Rust, `FASTPROC_UNKNOWN` in C and `false` in Go. If the column
+  is empty, the value is known whenever its group is in the record.
 ";
 
 fn row(field: &Field) -> String {
