@@ -154,9 +154,9 @@ impl Builder {
         self
     }
 
-    /// How long a walk may keep its CPU busy before it pauses; it takes at least one task. Default: 150 us, in practice
-    /// at most 200 us, because the walk does not read the clock after every task. A shorter time means more pauses,
-    /// which make the walk slower. Sources other than [`SourceKind::Bpf`] pause after every task anyway.
+    /// How long a walk may keep its CPU busy before it pauses; it reads at least one task. Default: 150 us. A section
+    /// takes a little longer, because the walk does not read the clock after every task. A shorter time means more
+    /// pauses, which make the walk slower. Sources other than [`SourceKind::Bpf`] pause after every task anyway.
     pub fn longest_section(mut self, section: Duration) -> Self {
         self.longest_section = section;
         self
