@@ -54,46 +54,52 @@ pub use self::flags::with_two_dashes;
 const EXAMPLES: &str = "\
 Examples:
   fastproc serve
-      at 127.0.0.1:9256, a group for each name
+      Serve at 127.0.0.1:9256, with a group for each name
   fastproc serve --listen=:9256 --config=/etc/process-exporter/all.yaml
-      in place of process-exporter: at every address, with its configuration
+      Replace process-exporter: listen at every address, with its rules
   fastproc serve --max-groups=100 --rank=cpu
-      the 100 groups that use most CPU time; the group \"other\" has the rest
+      Serve the 100 groups that use most CPU time; \"other\" has the rest
   fastproc serve --gather-smaps --costly-share=0.02
-      proportional memory as well; that, descriptors and where threads wait for no more than 2% of one CPU
+      Also serve proportional memory; limit costly values to 2% of a CPU
   fastproc serve --cgroups
-      what containers and units of systemd use as well, under cAdvisor's names
+      Also serve what containers and systemd units use
   fastproc serve --source=procfs --user=metrics
-      without BPF, and as a user of its own
+      Read /proc instead of using BPF, and run as the user metrics
+  fastproc serve --no-metrics --socket
+      Serve snapshots to fastproc and its libraries, and no metrics
 
-Groups, in the file for --config: the first item that matches a process names its group.
-  process_names:
-    - name: \"{{.Comm}}:{{.Matches.Port}}\"
-      comm: [postgres, nginx]
-      cmdline: ['-p\\s+(?P<Port>\\d+)']
-    - name: \"{{.Comm}}\"
-      cmdline: ['.+']
+Groups:
+  The file for --config has rules. The first rule that matches a process names its group.
+    process_names:
+      - name: \"{{.Comm}}:{{.Matches.Port}}\"
+        comm: [postgres, nginx]
+        cmdline: ['-p\\s+(?P<Port>\\d+)']
+      - name: \"{{.Comm}}\"
+        cmdline: ['.+']
 
-TLS and passwords: make a certificate, or take one that you have,
-  openssl req -x509 -newkey rsa:4096 -nodes -days 365 -keyout fastproc.key -out fastproc.pem \\
-      -subj /CN=$(hostname) -addext subjectAltName=DNS:$(hostname)
-make a password's hash with htpasswd (-nB USER, which asks for it), and name all in a file for --web.config.file:
-  tls_server_config:
-    cert_file: fastproc.pem
-    key_file: fastproc.key
-  basic_auth_users:
-    prometheus: $2y$10$…
-SIGHUP has it read these files and that for --config again, as systemctl reload does. A file that is wrong changes nothing.
+TLS and passwords:
+  Make a certificate, or use one that you have:
+    openssl req -x509 -newkey rsa:4096 -nodes -days 365 \\
+        -keyout fastproc.key -out fastproc.pem \\
+        -subj /CN=$(hostname) -addext subjectAltName=DNS:$(hostname)
+  Make a password's hash with htpasswd -nB USER, and name all in a file for --web.config.file:
+    tls_server_config:
+      cert_file: fastproc.pem
+      key_file: fastproc.key
+    basic_auth_users:
+      prometheus: $2y$10$…
+  After systemctl reload (SIGHUP) it uses the new contents of these files, unless one is wrong.
 
 In Prometheus:
   scrape_configs:
     - job_name: fastproc
       scheme: https
       tls_config: {ca_file: fastproc.pem}
-      basic_auth: {username: prometheus, password_file: fastproc.password}
+      basic_auth: {username: prometheus, password_file: fastproc.pw}
       static_configs: [{targets: ['HOST:9256']}]
 
-Exit status: 0 ended by SIGTERM or SIGINT; 2 it could not run, and standard error says why.";
+Exit status:
+  0 if SIGTERM or SIGINT ended it; 2 if it could not run, and standard error says why.";
 
 /// Serve metrics of processes and of this machine to Prometheus.
 ///

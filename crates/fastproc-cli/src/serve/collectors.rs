@@ -19,7 +19,7 @@ macro_rules! collectors {
             $(
                 #[arg(long = concat!("collector.", $name), overrides_with = stringify!($off), help = $help)]
                 $on: bool,
-                #[arg(long = concat!("no-collector.", $name), overrides_with = stringify!($on), help = "Leave that out.")]
+                #[arg(long = concat!("no-collector.", $name), overrides_with = stringify!($on), help = "Leave these metrics out.")]
                 $off: bool,
             )*
             /// Export these fields of /proc/vmstat.
