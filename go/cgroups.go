@@ -36,7 +36,7 @@ type Cgroups struct {
 // Cgroups makes a snapshot of all cgroups, or returns one that is no older than maxAge. It is lent like that of
 // Processes: the next call of either empties it.
 //
-// The service shows cgroups to root alone. Client and service must have the same version; otherwise there is ErrLayout.
+// The service shows a user the cgroups and groups of fields whose files that user may read. Client and service must have the same version; otherwise there is ErrLayout.
 func (client *Client) Cgroups(fields CgroupFields, maxAge time.Duration) (*Cgroups, error) {
 	client.end()
 	request := [requestWords]uint64{version, opCgroups, uint64(fields), uint64(maxAge.Nanoseconds())}

@@ -138,6 +138,8 @@ enum Source {
     Auto,
     /// A BPF program (Linux 6.7 and later)
     Bpf,
+    /// A service (fastproc serve --socket), which shows a user what it may read
+    Service,
     /// The kernel's files; needs no privileges
     Files,
 }
@@ -147,6 +149,7 @@ impl Source {
         match self {
             Self::Auto => None,
             Self::Bpf => Some(cgroups::Source::Bpf),
+            Self::Service => Some(cgroups::Source::Service),
             Self::Files => Some(cgroups::Source::Files),
         }
     }

@@ -222,3 +222,39 @@ fn of_those_who_are_unknown_few_are_looked_at_at_once_and_none_who_has_gone() {
     assert_eq!(service.counted.requests, UNKNOWN as u64);
     assert!(service.clients.is_empty());
 }
+
+/// While a thread reads cgroups, processes are shown, and requests for cgroups wait without work.
+#[test]
+fn nobody_waits_for_cgroups_but_who_asks_for_them() {
+    let (mut service, mut others) = service(Kinds::empty(), Duration::from_secs(3600));
+    let ask_for_cgroups = |service: &mut Service, at: u64| {
+        let client = FIRST_CLIENT + WAITING + at;
+        let (own, other) = seqpacket();
+        ask(service, own, (client, USER + 1), Kinds::empty());
+        let waiting = service.waiting.last_mut().expect("it waits");
+        (waiting.request.op, waiting.request.groups) = (Op::Cgroups, 0);
+        other
+    };
+    let release = service.cgroups.hold();
+    let waiting = [0, 1].map(|at| ask_for_cgroups(&mut service, at));
+    while !service.waiting.is_empty() {
+        service.finish_cgroups();
+        service.turn();
+    }
+    assert_eq!(answered(&others), others.len());
+    assert_eq!(
+        (answered(&waiting), service.waiting_for_cgroups.len()),
+        (0, 2)
+    );
+    assert!(!service.can_go_on);
+    others.clear();
+    // As if the thread had panicked: another one reads for those who have waited.
+    drop(release);
+    service.finish_cgroups();
+    assert_eq!(
+        (service.waiting.len(), service.waiting_for_cgroups.len()),
+        (2, 0)
+    );
+    service.turn();
+    assert!(service.cgroups.is_reading());
+}

@@ -14,7 +14,7 @@ use fastproc::{
     source::service::wire::{Op, Request, Status},
 };
 
-use super::Service;
+use super::{Service, cgroups::CgroupCosts};
 use crate::{
     blame::Reason, budget::cpu_time, buffers::Contents, cgroups, exits::Range, tiers::COUNT,
     view::View,
@@ -95,14 +95,6 @@ pub(super) struct Costs {
     pub(super) text: Duration,
     /// By collector.
     pub(super) cgroups: [CgroupCosts; cgroups::COUNT],
-}
-
-/// What a snapshot of the cgroups took.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CgroupCosts {
-    pub(super) read: Duration,
-    pub(super) write: Duration,
-    pub(super) bytes: usize,
 }
 
 /// What became of a request in this turn.

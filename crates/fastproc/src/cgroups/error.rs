@@ -53,6 +53,10 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// There are more cgroups, or longer paths of them, than this reader was told to take.
+    #[error("there are too many cgroups, or their paths are too long, for this reader")]
+    TooMany,
+
     /// The program could not be loaded or run.
     #[error(transparent)]
     Bpf(#[from] error::Error),

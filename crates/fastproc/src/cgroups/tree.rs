@@ -20,7 +20,7 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::error::Error;
+use super::{bounds::Bounds, error::Error};
 use crate::base::{cgroup_root, error, mounts};
 
 /// Kept files have descriptors below the limit divided by this.
@@ -37,6 +37,12 @@ pub(super) struct Tree {
     /// Only files whose descriptors are below this number stay open. The kernel gives the lowest free number, so the
     /// higher ones stay free for the rest of the program, however many trees it has.
     keeps_below: i32,
+    pub(super) bounds: Bounds,
+    /// Bytes of the paths of all directories, and the number of files that are open.
+    path_bytes: usize,
+    kept: usize,
+    /// Whether a directory was left out, because of the bounds.
+    is_over: bool,
     /// Why something could not be opened that may well exist.
     want: Option<Errno>,
 }
@@ -73,6 +79,10 @@ impl Tree {
             directories: HashMap::new(),
             generation: 0,
             keeps_below: 0,
+            bounds: Bounds::default(),
+            path_bytes: 0,
+            kept: 0,
+            is_over: false,
             want: None,
         };
         tree.insert(root_id, b"/");
@@ -88,12 +98,27 @@ impl Tree {
     }
 
     fn insert(&mut self, id: u64, path: &[u8]) {
-        self.directories.entry(id).or_insert_with(|| Directory {
+        if self.directories.contains_key(&id) {
+            return;
+        }
+        let path_bytes = self.path_bytes + path.len();
+        if self.directories.len() >= self.bounds.cgroups || path_bytes > self.bounds.path_bytes {
+            self.is_over = true;
+            return;
+        }
+        self.path_bytes = path_bytes;
+        let directory = Directory {
             path: path.into(),
             met: 0,
             listed: 0,
             files: Vec::new(),
-        });
+        };
+        self.directories.insert(id, directory);
+    }
+
+    /// Whether what is known of the tree is within these bounds.
+    pub(super) fn fits(&self, bounds: Bounds) -> bool {
+        self.directories.len() <= bounds.cgroups && self.path_bytes <= bounds.path_bytes
     }
 
     /// Looks a cgroup up by its path, and returns its id.
@@ -146,20 +171,37 @@ impl Tree {
         }
     }
 
+    /// Meets a cgroup whose path is known from elsewhere.
+    pub(super) fn learn(&mut self, id: u64, path: &[u8]) {
+        self.insert(id, path);
+        if let Some(directory) = self.directories.get_mut(&id) {
+            directory.met = self.generation;
+        }
+    }
+
     /// Ends the pass: cgroups that were not met are gone.
     pub(super) fn end(&mut self) {
         let Self {
             generation,
             directories,
             root_id,
+            path_bytes,
+            kept,
             ..
         } = self;
         directories.retain(|id, directory| directory.met == *generation || id == root_id);
+        *path_bytes = directories.values().map(|of| of.path.len()).sum();
+        *kept = directories.values().map(|of| of.files.len()).sum();
     }
 
-    /// Whether everything was read since the last call that could be, and was not left out for want of descriptors.
+    /// Whether everything was read since the last call that could be, and was not left out for want of descriptors, or
+    /// because of the bounds.
     pub(super) fn check(&mut self) -> Result<(), Error> {
-        let Some(errno) = self.want.take() else {
+        let want = self.want.take();
+        if std::mem::take(&mut self.is_over) {
+            return Err(Error::TooMany);
+        }
+        let Some(errno) = want else {
             return Ok(());
         };
         let source = io::Error::from(errno);
@@ -179,6 +221,9 @@ impl Tree {
             return Vec::new();
         };
         directory.listed = generation;
+        if self.is_over {
+            return Vec::new();
+        }
         let path = directory.path.clone();
         let Some(opened) = self.open_at(&relative(&path, ""), OFlags::DIRECTORY) else {
             return Vec::new();
@@ -223,13 +268,15 @@ impl Tree {
             if result.is_err() {
                 // Its controller was disabled.
                 directory.files.swap_remove(place);
+                self.kept = self.kept.saturating_sub(1);
             }
             result.ok()?
         } else {
             let path = relative(&directory.path, name);
             let file = self.open_at(&path, OFlags::empty())?;
             let len = pread_all(&file, memory).ok()?;
-            if file.as_raw_fd() < self.keeps_below {
+            if file.as_raw_fd() < self.keeps_below && self.kept < self.bounds.descriptors {
+                self.kept += 1;
                 self.directories.get_mut(&id)?.files.push((name, file));
             }
             len
@@ -312,7 +359,12 @@ mod tests {
             assert_eq!(tree.read(b, "memory.stat", &mut memory), None);
             assert_eq!(tree.directories[&b].files.len(), 1);
         }
-        // No descriptor is low enough.
+        // No descriptor is low enough, or there are enough.
+        assert_eq!(tree.kept, 1);
+        tree.bounds.descriptors = 1;
+        assert!(tree.read(a, "own", &mut memory).is_some());
+        assert!(tree.directories[&a].files.is_empty());
+        tree.bounds.descriptors = 2;
         tree.keeps_below = 0;
         assert!(tree.read(a, "own", &mut memory).is_some());
         assert!(tree.directories[&a].files.is_empty());
@@ -322,7 +374,53 @@ mod tests {
         assert!(tree.meet(root, 0) && tree.children(root).is_empty());
         tree.end();
         assert_eq!((tree.path(a), tree.path(b)), (None, None));
+        assert_eq!((tree.path_bytes, tree.kept), (1, 0));
         assert!(tree.check().is_ok());
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+
+    /// However many directories there are and however long their paths, no more is kept or looked up.
+    #[test]
+    fn what_is_beyond_the_bounds_is_an_error_and_takes_nothing() {
+        let folder = std::env::temp_dir().join(format!("fastproc-bounds-{}", std::process::id()));
+        for at in 0..9 {
+            fs::create_dir_all(folder.join(format!("{at}/deep/er"))).expect("a folder");
+        }
+        let pass = |bounds| {
+            let mut tree = Tree::at(&folder).expect("a folder");
+            tree.bounds = bounds;
+            tree.begin();
+            let mut left = vec![(tree.root_id(), 0)];
+            while let Some((id, parent)) = left.pop() {
+                if tree.meet(id, parent) {
+                    left.extend(tree.children(id).into_iter().map(|child| (child, id)));
+                }
+            }
+            tree.end();
+            (
+                tree.directories.len(),
+                tree.path_bytes,
+                tree.check().is_ok(),
+            )
+        };
+        let all = (1 + 9 * 3, 1 + 9 * (2 + 7 + 10), true);
+        assert_eq!(pass(Bounds::default()), all);
+        let exactly = Bounds {
+            cgroups: all.0,
+            path_bytes: all.1,
+            descriptors: 0,
+        };
+        assert_eq!(pass(exactly), all);
+        let (count, _, is_all) = pass(Bounds {
+            cgroups: all.0 - 1,
+            ..exactly
+        });
+        assert!(count < all.0 && !is_all);
+        let (_, bytes, is_all) = pass(Bounds {
+            path_bytes: all.1 - 1,
+            ..exactly
+        });
+        assert!(bytes < all.1 && !is_all);
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

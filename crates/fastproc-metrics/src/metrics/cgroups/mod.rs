@@ -93,7 +93,7 @@ impl CgroupMetrics {
         let cgroups = Cgroups::builder()
             .fields(Fields::all())
             .source(settings.source)
-            .open()?;
+            .open_at(None)?;
         Ok(Self::new(cgroups, settings.most, names))
     }
 

@@ -1,82 +1,9 @@
-//! Cgroups: read when root asks for them, and shared as long as they are young enough.
-
-use std::time::Instant;
+//! A snapshot of the cgroups, as the parts of a buffer.
 
 use fastproc::{
     cgroups::{self, Cgroup, Fields, Snapshot, Source},
     source::service::wire::{Part, Reply, Status, part},
 };
-
-use crate::buffers::Contents;
-
-/// More than that are refused, because a user may make as many as memory permits.
-const MOST: usize = 1 << 16;
-
-/// The number of collectors: pressure costs more than all the rest, so one is without it.
-pub(crate) const COUNT: usize = 2;
-
-/// Which collector reads these groups.
-pub(crate) fn collector_of(groups: Fields) -> usize {
-    usize::from(groups.contains(Fields::PRESSURE))
-}
-
-/// The collectors of cgroups, which are opened at the first request.
-#[derive(Debug, Default)]
-pub(crate) struct Cgroups {
-    all: [Collecting; COUNT],
-    generation: u64,
-}
-
-#[derive(Debug, Default)]
-struct Collecting {
-    collector: Option<cgroups::Cgroups>,
-    /// When the last snapshot began, and its generation.
-    read: Option<(Instant, u64)>,
-}
-
-impl Cgroups {
-    /// The generation of the last snapshot, if it began at `since` or later.
-    pub(crate) fn read_since(&self, at: usize, since: Option<Instant>) -> Option<u64> {
-        let (read, generation) = self.all[at].read?;
-        since
-            .is_none_or(|since| read >= since)
-            .then_some(generation)
-    }
-
-    /// Makes a snapshot. Returns its generation.
-    pub(crate) fn read(&mut self, at: usize) -> Result<u64, cgroups::Error> {
-        let collecting = &mut self.all[at];
-        collecting.read = None;
-        let began = Instant::now();
-        let collector = match &mut collecting.collector {
-            Some(collector) => collector,
-            none => {
-                let fields = [Fields::all() - Fields::PRESSURE, Fields::all()][at];
-                none.insert(cgroups::Cgroups::builder().fields(fields).open()?)
-            }
-        };
-        collector.snapshot()?;
-        self.generation += 1;
-        collecting.read = Some((began, self.generation));
-        Ok(self.generation)
-    }
-
-    /// Converts the last snapshot.
-    pub(crate) fn answer(&self, contents: Contents) -> Result<Answer, Status> {
-        let groups = Fields::from_bits_retain(contents.groups);
-        let collecting = &self.all[collector_of(groups)];
-        let collector = collecting.collector.as_ref().ok_or(Status::Failed)?;
-        let snapshot = collector.last();
-        if snapshot.len() > MOST {
-            return Err(Status::Busy);
-        }
-        let mut answer = Answer::new(snapshot, groups, collector.source());
-        for cgroup in snapshot.iter() {
-            answer.push(snapshot, cgroup, groups);
-        }
-        Ok(answer)
-    }
-}
 
 /// A snapshot of the cgroups, as the parts of a buffer.
 #[derive(Debug)]
@@ -94,7 +21,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn new(snapshot: Snapshot<'_>, groups: Fields, source: Source) -> Self {
+    pub(super) fn new(snapshot: Snapshot<'_>, groups: Fields, source: Source) -> Self {
         let mut names = Vec::new();
         if groups.contains(Fields::MEMORY_STAT) {
             for (_, name) in snapshot.memory_stat_lines() {
@@ -116,7 +43,8 @@ impl Answer {
         }
     }
 
-    fn push(&mut self, snapshot: Snapshot<'_>, cgroup: Cgroup<'_>, groups: Fields) {
+    /// Adds a cgroup with these groups of fields.
+    pub(super) fn push(&mut self, snapshot: Snapshot<'_>, cgroup: Cgroup<'_>, groups: Fields) {
         let values = groups.contains(Fields::MEMORY_STAT).then(|| {
             // All lines, or none.
             let lines = snapshot.memory_stat_lines();
@@ -162,10 +90,10 @@ impl Answer {
     }
 
     /// Writes it, and returns where its parts are, and the rest of the reply.
-    pub(crate) fn write(&self, to: &mut [u64], contents: Contents) -> Reply {
+    pub(crate) fn write(&self, to: &mut [u64], generation: u64) -> Reply {
         let mut reply = Reply {
             layout: cgroups::record::LAYOUT,
-            generation: contents.generation,
+            generation,
             groups: self.groups.bits(),
             kernel_boottime_ns: self.began_ns,
             source: match self.source {

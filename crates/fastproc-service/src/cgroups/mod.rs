@@ -1,0 +1,253 @@
+//! Cgroups: a thread of its own reads them when a reader asks, so nobody else waits for it, however many there are.
+//!
+//! The thread has the collectors while it works, and gives them back with its answer.
+
+mod answer;
+mod permission;
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::{
+        Arc,
+        mpsc::{Receiver, TryRecvError, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use fastproc::{
+    cgroups::{self, Bounds, Fields},
+    source::service::wire::Status,
+};
+
+pub(crate) use self::answer::Answer;
+use self::permission::Permission;
+use crate::{budget::cpu_time, view::View};
+
+/// The number of collectors: pressure costs more than all the rest, so one is without it.
+pub(crate) const COUNT: usize = 2;
+/// Files that each collector keeps open, and what it opens besides.
+const KEPT: usize = 256;
+/// The most descriptors of all collectors.
+pub(crate) const DESCRIPTORS: usize = COUNT * (KEPT + 32);
+
+/// How much is read for root. Users may make as many cgroups as memory permits.
+const OF_ROOT: Bounds = Bounds {
+    cgroups: 1 << 16,
+    path_bytes: 64 << 20,
+    descriptors: KEPT,
+};
+/// Bytes of paths for each cgroup that users may be shown, on average.
+const PATH_OF_USER: usize = 512;
+
+/// Which collector reads these groups.
+pub(crate) fn collector_of(groups: Fields) -> usize {
+    usize::from(groups.contains(Fields::PRESSURE))
+}
+
+/// What a thread is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) view: View,
+    pub(crate) groups: Fields,
+    /// The generation of the last snapshot, if that is young enough.
+    pub(crate) known: Option<u64>,
+    /// The most cgroups that users are shown.
+    pub(crate) most_of_user: usize,
+}
+
+/// What a thread has done.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) generation: u64,
+    pub(crate) answer: Result<Answer, Status>,
+    /// Whether it is of an earlier snapshot.
+    pub(crate) was_known: bool,
+    /// CPU time of making the snapshot, and of all.
+    pub(crate) read: Duration,
+    pub(crate) cpu: Duration,
+}
+
+/// The state of the thread.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    Reading,
+    Done(Done),
+    /// The thread has panicked.
+    Failed,
+}
+
+/// The collectors of cgroups.
+#[derive(Debug, Default)]
+pub(crate) struct Cgroups {
+    /// `None` while a thread has them.
+    all: Option<Box<Collectors>>,
+    /// When the last snapshot of each began, and its generation.
+    read: [Option<(Instant, u64)>; COUNT],
+    running: Option<Receiver<(Box<Collectors>, Done)>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Collectors {
+    all: [Option<cgroups::Cgroups>; COUNT],
+    read: [Option<(Instant, u64)>; COUNT],
+    generation: u64,
+}
+
+/// Tells the service when it is dropped, at the end of a thread.
+struct Signal(Arc<OwnedFd>);
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        // It fails only if the counter overflows, which takes more readings than there can be.
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Cgroups {
+    /// The generation of the last snapshot, if it began at `since` or later.
+    pub(crate) fn read_since(&self, at: usize, since: Option<Instant>) -> Option<u64> {
+        let (read, generation) = self.read[at]?;
+        since
+            .is_none_or(|since| read >= since)
+            .then_some(generation)
+    }
+
+    /// Whether a thread is at work.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Starts a thread, which has the rights that this one has now. `done` is written to when it is over.
+    pub(crate) fn start(&mut self, wish: Wish, done: Arc<OwnedFd>) -> io::Result<()> {
+        let mut all = self.all.take().unwrap_or_default();
+        let (sender, running) = channel();
+        let work = move || {
+            // Dropped last, after the answer was sent or the sender was dropped by a panic.
+            let _signal = Signal(done);
+            let sender = sender;
+            let done = all.make(wish);
+            // The receiver is gone if the service has ended.
+            let _ = sender.send((all, done));
+        };
+        thread::Builder::new().name("cgroups".into()).spawn(work)?;
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// What became of the thread, if one was started.
+    pub(crate) fn progress(&mut self) -> Option<Progress> {
+        Some(match self.running.as_ref()?.try_recv() {
+            Err(TryRecvError::Empty) => Progress::Reading,
+            Ok((all, done)) => {
+                *self = Self {
+                    read: all.read,
+                    all: Some(all),
+                    running: None,
+                };
+                Progress::Done(done)
+            }
+            Err(TryRecvError::Disconnected) => {
+                *self = Self::default();
+                Progress::Failed
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) type Held = std::sync::mpsc::Sender<(Box<Collectors>, Done)>;
+
+#[cfg(test)]
+impl Cgroups {
+    /// As if a thread were at work until this is dropped.
+    pub(crate) fn hold(&mut self) -> Held {
+        let (sender, running) = channel();
+        self.running = Some(running);
+        sender
+    }
+}
+
+impl Collectors {
+    fn make(&mut self, wish: Wish) -> Done {
+        let began = cpu_time();
+        let bounds = match wish.view {
+            View::All => OF_ROOT,
+            View::Of(_) => Bounds {
+                cgroups: wish.most_of_user.min(OF_ROOT.cgroups),
+                path_bytes: wish.most_of_user.saturating_mul(PATH_OF_USER),
+                ..OF_ROOT
+            },
+        };
+        let at = collector_of(wish.groups);
+        let read = match wish.known {
+            Some(generation) => Ok(generation),
+            None => self.read(at, bounds),
+        };
+        let after = cpu_time();
+        let answer = read.and_then(|_| self.answer(wish, bounds));
+        Done {
+            generation: read.unwrap_or(0),
+            answer,
+            was_known: wish.known.is_some(),
+            read: after.saturating_sub(began),
+            cpu: cpu_time().saturating_sub(began),
+        }
+    }
+
+    /// Makes a snapshot. Returns its generation.
+    fn read(&mut self, at: usize, bounds: Bounds) -> Result<u64, Status> {
+        self.read[at] = None;
+        let began = Instant::now();
+        let read = self.snapshot(at, bounds);
+        read.map_err(|error| match error {
+            cgroups::Error::TooMany => Status::Busy,
+            _ => Status::Failed,
+        })?;
+        self.generation += 1;
+        self.read[at] = Some((began, self.generation));
+        Ok(self.generation)
+    }
+
+    fn snapshot(&mut self, at: usize, bounds: Bounds) -> Result<(), cgroups::Error> {
+        let collector = match &mut self.all[at] {
+            Some(collector) => collector,
+            none => {
+                let fields = [Fields::all() - Fields::PRESSURE, Fields::all()][at];
+                let builder = cgroups::Cgroups::builder().fields(fields);
+                // Not by itself.
+                none.insert(builder.open_at(None)?)
+            }
+        };
+        collector.set_bounds(bounds);
+        collector.snapshot().map(drop)
+    }
+
+    /// Converts the last snapshot to what the view may see of it. The files are checked after it was made.
+    fn answer(&self, wish: Wish, bounds: Bounds) -> Result<Answer, Status> {
+        let Wish { view, groups, .. } = wish;
+        let collector = self.all[collector_of(groups)].as_ref();
+        let collector = collector.ok_or(Status::Failed)?;
+        // It may have been made for root.
+        if !collector.fits(bounds) {
+            return Err(Status::Busy);
+        }
+        let mut permission = match view {
+            View::All => None,
+            View::Of(reader) => Some(Permission::new(collector.mount(), reader, groups)?),
+        };
+        let snapshot = collector.last();
+        let mut answer = Answer::new(snapshot, groups, collector.source());
+        for cgroup in snapshot.iter() {
+            let permitted = match &mut permission {
+                None => Some(groups),
+                Some(permission) => permission.of(cgroup),
+            };
+            if let Some(groups) = permitted {
+                answer.push(snapshot, cgroup, groups);
+            }
+        }
+        Ok(answer)
+    }
+}

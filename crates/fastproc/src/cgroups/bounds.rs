@@ -1,0 +1,54 @@
+//! How much a reader of cgroups takes at most, whatever users make.
+
+use super::{Cgroups, error::Error, record::Record};
+
+/// How much a reader takes at most. Default: without bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Cgroups.
+    pub cgroups: usize,
+    /// Bytes of all their paths together: looking a path up takes as long as it has parts.
+    pub path_bytes: usize,
+    /// Files that stay open.
+    pub descriptors: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            cgroups: usize::MAX,
+            path_bytes: usize::MAX,
+            descriptors: usize::MAX,
+        }
+    }
+}
+
+impl Cgroups {
+    /// Sets how much the next snapshots take at most. They fail with [`Error::TooMany`] if there is more, before they
+    /// read it.
+    #[doc(hidden)]
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.tree.bounds = bounds;
+    }
+
+    /// Whether the last snapshot is within these bounds.
+    #[doc(hidden)]
+    pub fn fits(&self, bounds: Bounds) -> bool {
+        self.tree.fits(bounds)
+    }
+
+    /// The walk is not begun if there are more cgroups than the bounds allow.
+    pub(super) fn check_count(&mut self) -> Result<(), Error> {
+        let most = self.tree.bounds.cgroups;
+        if most == usize::MAX {
+            return Ok(());
+        }
+        let mut root = Record::default();
+        root.identity.id = self.tree.root_id();
+        self.files.identity(&mut self.tree, &mut root);
+        if root.identity.descendants as usize >= most {
+            return Err(Error::TooMany);
+        }
+        Ok(())
+    }
+}
