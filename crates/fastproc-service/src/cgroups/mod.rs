@@ -200,28 +200,22 @@ impl Collectors {
     fn read(&mut self, at: usize, bounds: Bounds) -> Result<u64, Status> {
         self.read[at] = None;
         let began = Instant::now();
-        let read = self.snapshot(at, bounds);
-        read.map_err(|error| match error {
-            cgroups::Error::TooMany => Status::Busy,
-            _ => Status::Failed,
-        })?;
+        self.snapshot(at, bounds)?;
         self.generation += 1;
         self.read[at] = Some((began, self.generation));
         Ok(self.generation)
     }
 
-    fn snapshot(&mut self, at: usize, bounds: Bounds) -> Result<(), cgroups::Error> {
+    fn snapshot(&mut self, at: usize, bounds: Bounds) -> Result<(), Status> {
         let collector = match &mut self.all[at] {
             Some(collector) => collector,
-            none => {
-                let fields = [Fields::all() - Fields::PRESSURE, Fields::all()][at];
-                let builder = cgroups::Cgroups::builder().fields(fields);
-                // Not by itself.
-                none.insert(builder.open_at(None)?)
-            }
+            none => none.insert(open(at, bounds)?),
         };
         collector.set_bounds(bounds);
-        collector.snapshot().map(drop)
+        collector
+            .snapshot()
+            .map(drop)
+            .map_err(|error| status(&error))
     }
 
     /// Converts the last snapshot to what the view may see of it. The files are checked after it was made.
@@ -249,5 +243,73 @@ impl Collectors {
             }
         }
         Ok(answer)
+    }
+}
+
+/// Opens a collector, if there are no more cgroups than these bounds allow: the program's maps have room for all.
+fn open(at: usize, bounds: Bounds) -> Result<cgroups::Cgroups, Status> {
+    let fields = [Fields::all() - Fields::PRESSURE, Fields::all()][at];
+    let builder = cgroups::Cgroups::builder().fields(fields).bounds(bounds);
+    // Not by itself.
+    let collector = builder.open_at(None).map_err(|error| status(&error))?;
+    // It would read the files for as long as the service runs. Readers can do so themselves until there is memory again.
+    let refusal = collector.refusal();
+    if refusal.is_some_and(cgroups::Error::is_temporary) {
+        return Err(Status::Failed);
+    }
+    Ok(collector)
+}
+
+fn status(error: &cgroups::Error) -> Status {
+    match error {
+        cgroups::Error::TooMany => Status::Busy,
+        _ => Status::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::access::Reader;
+    use fastproc_testbed::{Cgroup, alone, gate};
+
+    use super::*;
+
+    const USER: View = View::Of(Reader {
+        pid: 0,
+        fsuid: 54_321,
+        fsgid: 54_321,
+        cap_effective: 0,
+        user_ns: 1,
+        confined: false,
+    });
+
+    fn wish(view: View) -> Wish {
+        Wish {
+            view,
+            groups: Fields::CPU,
+            known: None,
+            most_of_user: 2,
+        }
+    }
+
+    /// Opening a collector takes memory of the kernel for each cgroup, which a user may make.
+    #[test]
+    fn nothing_is_opened_for_a_user_if_there_are_too_many_cgroups() {
+        let _alone = alone();
+        if !gate::bpf() {
+            return;
+        }
+        let Some(cgroup) = Cgroup::new("outer/inner") else {
+            gate::skipped("the default hierarchy is not mounted here");
+            return;
+        };
+        let mut all = Collectors::default();
+        let done = all.make(wish(USER));
+        assert_eq!(done.answer.err(), Some(Status::Busy));
+        assert!(all.all.iter().all(Option::is_none));
+        // Root has a bound of its own.
+        assert!(all.make(wish(View::All)).answer.is_ok());
+        assert!(all.all[0].is_some() && all.all[1].is_none());
+        drop(cgroup);
     }
 }

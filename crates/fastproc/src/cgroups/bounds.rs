@@ -1,6 +1,6 @@
 //! How much a reader of cgroups takes at most, whatever users make.
 
-use super::{Cgroups, error::Error, record::Record};
+use super::{Builder, Cgroups, error::Error, record::Record};
 
 /// How much a reader takes at most. Default: without bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,25 @@ impl Default for Bounds {
     }
 }
 
+impl Bounds {
+    /// Nothing is loaded or walked if there are more cgroups below the root.
+    pub(super) fn check(self, descendants: u32) -> Result<(), Error> {
+        if descendants as usize >= self.cgroups {
+            return Err(Error::TooMany);
+        }
+        Ok(())
+    }
+}
+
+impl Builder {
+    /// Sets how much opening and the first snapshot take at most.
+    #[doc(hidden)]
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+}
+
 impl Cgroups {
     /// Sets how much the next snapshots take at most. They fail with [`Error::TooMany`] if there is more, before they
     /// read it.
@@ -39,16 +58,13 @@ impl Cgroups {
 
     /// The walk is not begun if there are more cgroups than the bounds allow.
     pub(super) fn check_count(&mut self) -> Result<(), Error> {
-        let most = self.tree.bounds.cgroups;
-        if most == usize::MAX {
+        let bounds = self.tree.bounds;
+        if bounds.cgroups == usize::MAX {
             return Ok(());
         }
         let mut root = Record::default();
         root.identity.id = self.tree.root_id();
         self.files.identity(&mut self.tree, &mut root);
-        if root.identity.descendants as usize >= most {
-            return Err(Error::TooMany);
-        }
-        Ok(())
+        bounds.check(root.identity.descendants)
     }
 }

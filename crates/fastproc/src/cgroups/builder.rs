@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Cgroups, Reader,
+    Bounds, Cgroups, Reader,
     error::Error,
     fields::Fields,
     files::Files,
@@ -70,6 +70,7 @@ pub struct Builder {
     source: Option<Source>,
     max_age: Duration,
     section: Duration,
+    pub(super) bounds: Bounds,
 }
 
 impl Builder {
@@ -79,6 +80,7 @@ impl Builder {
             source: None,
             max_age: Duration::ZERO,
             section: SECTION,
+            bounds: Bounds::default(),
         }
     }
 
@@ -129,6 +131,7 @@ impl Builder {
     }
 
     fn open_tree(self, mut tree: Tree, socket: Option<PathBuf>) -> Result<Cgroups, Error> {
+        tree.bounds = self.bounds;
         let mut files = Files::default();
         let root = tree.root_id();
         let mut expected = Record::default();
@@ -139,6 +142,8 @@ impl Builder {
             .unwrap_or_default()
             .to_owned();
         tree.check()?;
+        // The program's maps have room for all.
+        self.bounds.check(expected.identity.descendants)?;
         let has = |controller: &str| {
             available
                 .split_ascii_whitespace()

@@ -312,7 +312,7 @@ impl Cgroups {
         };
         shown.clear();
         self.met = Met::default();
-        self.met = bpf.walk()?;
+        self.met = bpf.walk(tree.bounds.cgroups)?;
         let (records, _) = bpf.parts(self.met);
         tree.begin();
         for (at, record) in records.iter().enumerate() {
