@@ -236,7 +236,7 @@ fn nobody_waits_for_cgroups_but_who_asks_for_them() {
         other
     };
     let release = service.cgroups.hold();
-    let waiting = [0, 1].map(|at| ask_for_cgroups(&mut service, at));
+    let waiting = [0, 1, 2].map(|at| ask_for_cgroups(&mut service, at));
     while !service.waiting.is_empty() {
         service.finish_cgroups();
         service.turn();
@@ -244,9 +244,12 @@ fn nobody_waits_for_cgroups_but_who_asks_for_them() {
     assert_eq!(answered(&others), others.len());
     assert_eq!(
         (answered(&waiting), service.waiting_for_cgroups.len()),
-        (0, 2)
+        (0, 3)
     );
     assert!(!service.can_go_on);
+    // Who goes takes its request along.
+    service.close(FIRST_CLIENT + WAITING);
+    assert_eq!(service.waiting_for_cgroups.len(), 2);
     others.clear();
     // As if the thread had panicked: another one reads for those who have waited.
     drop(release);
