@@ -53,6 +53,8 @@ pub(crate) struct Wish {
     pub(crate) groups: Fields,
     /// The generation of the last snapshot, if that is young enough.
     pub(crate) known: Option<u64>,
+    /// That of a new one.
+    pub(crate) next: u64,
     /// The most cgroups that users are shown.
     pub(crate) most_of_user: usize,
 }
@@ -85,6 +87,8 @@ pub(crate) struct Cgroups {
     all: Option<Box<Collectors>>,
     /// When the last snapshot of each began, and its generation.
     read: [Option<(Instant, u64)>; COUNT],
+    /// The largest generation of all snapshots. Buffers refer to them, whatever becomes of the collectors.
+    generation: u64,
     running: Option<Receiver<(Box<Collectors>, Done)>>,
 }
 
@@ -92,7 +96,6 @@ pub(crate) struct Cgroups {
 pub(crate) struct Collectors {
     all: [Option<cgroups::Cgroups>; COUNT],
     read: [Option<(Instant, u64)>; COUNT],
-    generation: u64,
 }
 
 /// Tells the service when it is dropped, at the end of a thread.
@@ -114,6 +117,11 @@ impl Cgroups {
             .then_some(generation)
     }
 
+    /// The generation of the next snapshot.
+    pub(crate) fn next_generation(&self) -> u64 {
+        self.generation + 1
+    }
+
     /// Whether a thread is at work.
     pub(crate) fn is_reading(&self) -> bool {
         self.running.is_some()
@@ -121,17 +129,22 @@ impl Cgroups {
 
     /// Starts a thread, which has the rights that this one has now. `done` is written to when it is over.
     pub(crate) fn start(&mut self, wish: Wish, done: Arc<OwnedFd>) -> io::Result<()> {
-        let mut all = self.all.take().unwrap_or_default();
         let (sender, running) = channel();
+        let (give, take) = channel::<Box<Collectors>>();
         let work = move || {
             // Dropped last, after the answer was sent or the sender was dropped by a panic.
             let _signal = Signal(done);
             let sender = sender;
+            let Ok(mut all) = take.recv() else {
+                return;
+            };
             let done = all.make(wish);
             // The receiver is gone if the service has ended.
             let _ = sender.send((all, done));
         };
         thread::Builder::new().name("cgroups".into()).spawn(work)?;
+        // Only now: a thread that could not be started would have taken them along.
+        let _ = give.send(self.all.take().unwrap_or_default());
         self.running = Some(running);
         Ok(())
     }
@@ -144,12 +157,17 @@ impl Cgroups {
                 *self = Self {
                     read: all.read,
                     all: Some(all),
+                    generation: self.generation.max(done.generation),
                     running: None,
                 };
                 Progress::Done(done)
             }
             Err(TryRecvError::Disconnected) => {
-                *self = Self::default();
+                // It may have made a snapshot, which nobody was shown.
+                *self = Self {
+                    generation: self.generation,
+                    ..Self::default()
+                };
                 Progress::Failed
             }
         })
@@ -183,7 +201,7 @@ impl Collectors {
         let at = collector_of(wish.groups);
         let read = match wish.known {
             Some(generation) => Ok(generation),
-            None => self.read(at, bounds),
+            None => self.read(at, bounds, wish.next),
         };
         let after = cpu_time();
         let answer = read.and_then(|_| self.answer(wish, bounds));
@@ -196,14 +214,13 @@ impl Collectors {
         }
     }
 
-    /// Makes a snapshot. Returns its generation.
-    fn read(&mut self, at: usize, bounds: Bounds) -> Result<u64, Status> {
+    /// Makes a snapshot of this generation, which it returns.
+    fn read(&mut self, at: usize, bounds: Bounds, generation: u64) -> Result<u64, Status> {
         self.read[at] = None;
         let began = Instant::now();
         self.snapshot(at, bounds)?;
-        self.generation += 1;
-        self.read[at] = Some((began, self.generation));
-        Ok(self.generation)
+        self.read[at] = Some((began, generation));
+        Ok(generation)
     }
 
     fn snapshot(&mut self, at: usize, bounds: Bounds) -> Result<(), Status> {
@@ -288,8 +305,34 @@ mod tests {
             view,
             groups: Fields::CPU,
             known: None,
+            next: 1,
             most_of_user: 2,
         }
+    }
+
+    #[test]
+    fn no_generation_comes_again_after_the_collectors_are_lost() {
+        let mut cgroups = Cgroups::default();
+        let finish = |cgroups: &mut Cgroups, generation| {
+            let release = cgroups.hold();
+            let done = Done {
+                generation,
+                answer: Err(Status::Failed),
+                was_known: false,
+                read: Duration::ZERO,
+                cpu: Duration::ZERO,
+            };
+            let sent = release.send((Box::default(), done));
+            sent.expect("it is awaited");
+            assert!(matches!(cgroups.progress(), Some(Progress::Done(_))));
+        };
+        finish(&mut cgroups, 7);
+        // As if no snapshot could be made, and as if the thread had panicked.
+        finish(&mut cgroups, 0);
+        drop(cgroups.hold());
+        assert!(matches!(cgroups.progress(), Some(Progress::Failed)));
+        assert_eq!(cgroups.next_generation(), 8);
+        assert_eq!(cgroups.read_since(0, None), None);
     }
 
     /// Opening a collector takes memory of the kernel for each cgroup, which a user may make.

@@ -99,6 +99,7 @@ impl Service {
             view,
             groups,
             known,
+            next: self.cgroups.next_generation(),
             most_of_user: self.most_cgroups,
         };
         let done = Arc::clone(&self.cgroups_done);
