@@ -216,9 +216,14 @@ impl Collectors {
 
     /// Makes a snapshot of this generation, which it returns.
     fn read(&mut self, at: usize, bounds: Bounds, generation: u64) -> Result<u64, Status> {
-        self.read[at] = None;
         let began = Instant::now();
-        self.snapshot(at, bounds)?;
+        let read = self.snapshot(at, bounds);
+        // If there are too many cgroups nothing is read, and the last snapshot stays.
+        let last = self.all[at].as_ref();
+        if last.is_none_or(|collector| collector.last().is_empty()) {
+            self.read[at] = None;
+        }
+        read?;
         self.read[at] = Some((began, generation));
         Ok(generation)
     }
@@ -353,6 +358,19 @@ mod tests {
         // Root has a bound of its own.
         assert!(all.make(wish(View::All)).answer.is_ok());
         assert!(all.all[0].is_some() && all.all[1].is_none());
+        // Refusing a user leaves it its snapshot.
+        let next = Wish {
+            next: 2,
+            ..wish(USER)
+        };
+        assert_eq!(all.make(next).answer.err(), Some(Status::Busy));
+        let known = all.read[0].map(|(_, generation)| generation);
+        assert_eq!(known, Some(1));
+        let again = Wish {
+            known,
+            ..wish(View::All)
+        };
+        assert!(all.make(again).answer.is_ok());
         drop(cgroup);
     }
 }

@@ -160,8 +160,10 @@ impl Cgroups {
     /// # Errors
     /// The program could not be run, the cgroups did not fit into memory, or this process may not open more files.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
+        // Until then nothing is read, and the last snapshot stays.
+        self.check_count()?;
         self.devices.clear();
-        let read = self.check_count().and_then(|()| self.read());
+        let read = self.read();
         if let Err(error) = self.tree.check().and(read) {
             self.shown.clear();
             return Err(error);
