@@ -1,27 +1,39 @@
-//! A snapshot of the cgroups, as the parts of a buffer.
+//! A snapshot of the cgroups, laid out as in a buffer.
 
 use fastproc::{
     cgroups::{self, Cgroup, Fields, Snapshot, Source},
     source::service::wire::{Part, Reply, Status, part},
 };
 
-/// A snapshot of the cgroups, as the parts of a buffer.
+/// A snapshot of the cgroups, laid out as in a buffer. The thread makes it, so that the service only copies it.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    groups: Fields,
-    source: Source,
-    began_ns: u64,
+    /// All of the reply but the buffer.
+    pub(crate) reply: Reply,
+    pub(crate) words: Vec<u64>,
+}
+
+/// An answer to which cgroups are added.
+#[derive(Debug)]
+pub(super) struct Draft {
+    reply: Reply,
+    /// The records, which come first; the other parts follow in the end.
+    words: Vec<u64>,
     count: usize,
-    records: Vec<u64>,
-    device_count: usize,
     devices: Vec<u64>,
+    device_count: usize,
     places: Vec<u64>,
     paths: Vec<u8>,
     names: Vec<u8>,
 }
 
-impl Answer {
-    pub(super) fn new(snapshot: Snapshot<'_>, groups: Fields, source: Source) -> Self {
+impl Draft {
+    pub(super) fn new(
+        snapshot: Snapshot<'_>,
+        groups: Fields,
+        source: Source,
+        generation: u64,
+    ) -> Self {
         let mut names = Vec::new();
         if groups.contains(Fields::MEMORY_STAT) {
             for (_, name) in snapshot.memory_stat_lines() {
@@ -29,14 +41,23 @@ impl Answer {
                 names.push(b'\n');
             }
         }
+        let reply = Reply {
+            layout: cgroups::record::LAYOUT,
+            generation,
+            groups: groups.bits(),
+            kernel_boottime_ns: snapshot.began_ns(),
+            source: match source {
+                Source::Bpf => 1,
+                _ => 2,
+            },
+            ..Reply::empty(Status::Ok)
+        };
         Self {
-            groups,
-            source,
-            began_ns: snapshot.began_ns(),
+            reply,
+            words: Vec::new(),
             count: 0,
-            records: Vec::new(),
-            device_count: 0,
             devices: Vec::new(),
+            device_count: 0,
             places: Vec::new(),
             paths: Vec::new(),
             names,
@@ -72,7 +93,7 @@ impl Answer {
                 self.device_count += 1;
             }
         }
-        self.records.extend_from_slice(record.words());
+        self.words.extend_from_slice(record.words());
         self.count += 1;
         let path = cgroup.path();
         self.places
@@ -80,66 +101,49 @@ impl Answer {
         self.paths.extend_from_slice(path);
     }
 
-    /// The number of words of the buffer.
-    pub(crate) fn words(&self) -> usize {
-        let bytes = [&self.paths, &self.names].map(|bytes| bytes.len().div_ceil(8));
-        self.records.len()
-            + self.devices.len()
-            + self.places.len()
-            + bytes.into_iter().sum::<usize>()
-    }
-
-    /// Writes it, and returns where its parts are, and the rest of the reply.
-    pub(crate) fn write(&self, to: &mut [u64], generation: u64) -> Reply {
-        let mut reply = Reply {
-            layout: cgroups::record::LAYOUT,
-            generation,
-            groups: self.groups.bits(),
-            kernel_boottime_ns: self.began_ns,
-            source: match self.source {
-                Source::Bpf => 1,
-                _ => 2,
-            },
-            ..Reply::empty(Status::Ok)
-        };
-        let mut at = 0;
-        let mut put = |words: &[u64], part: usize, count: usize, stride: usize| {
-            to[at..at + words.len()].copy_from_slice(words);
-            reply.parts[part] = Part {
-                offset: at as u64 * 8,
-                count: count as u64,
-                stride: stride as u64,
+    /// Puts the other parts after the records.
+    pub(super) fn finish(self) -> Answer {
+        let Self {
+            mut reply,
+            mut words,
+            count,
+            devices,
+            device_count,
+            places,
+            paths,
+            names,
+        } = self;
+        reply.parts[part::CGROUPS] = place(0, words.len(), count);
+        reply.parts[part::DEVICES] = place(words.len(), devices.len(), device_count);
+        words.extend_from_slice(&devices);
+        reply.parts[part::PATHS] = place(words.len(), places.len(), count);
+        words.extend_from_slice(&places);
+        for (number, bytes) in [(part::PATH_BYTES, &paths), (part::STAT_NAMES, &names)] {
+            reply.parts[number] = Part {
+                offset: words.len() as u64 * 8,
+                count: bytes.len() as u64,
+                stride: 1,
             };
-            at += words.len();
-        };
-        let of = |words: &[u64], count: usize| (words.len() * 8).checked_div(count).unwrap_or(0);
-        let record = of(&self.records, self.count);
-        put(&self.records, part::CGROUPS, self.count, record);
-        let device = of(&self.devices, self.device_count);
-        put(&self.devices, part::DEVICES, self.device_count, device);
-        put(&self.places, part::PATHS, self.count, 8);
-        put(
-            &in_words(&self.paths),
-            part::PATH_BYTES,
-            self.paths.len(),
-            1,
-        );
-        put(
-            &in_words(&self.names),
-            part::STAT_NAMES,
-            self.names.len(),
-            1,
-        );
-        reply
+            words.extend(in_words(bytes));
+        }
+        Answer { reply, words }
+    }
+}
+
+/// A part that begins at this word, with so many words for all elements together.
+fn place(at: usize, words: usize, count: usize) -> Part {
+    Part {
+        offset: at as u64 * 8,
+        count: count as u64,
+        stride: (words * 8).checked_div(count).unwrap_or(0) as u64,
     }
 }
 
 /// Bytes as words, with zeros at the end.
-fn in_words(bytes: &[u8]) -> Vec<u64> {
-    let word = |chunk: &[u8]| {
+fn in_words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         u64::from_ne_bytes(word)
-    };
-    bytes.chunks(8).map(word).collect()
+    })
 }

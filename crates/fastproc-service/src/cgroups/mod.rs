@@ -22,7 +22,7 @@ use fastproc::{
 };
 
 pub(crate) use self::answer::Answer;
-use self::permission::Permission;
+use self::{answer::Draft, permission::Permission};
 use crate::{budget::cpu_time, view::View};
 
 /// The number of collectors: pressure costs more than all the rest, so one is without it.
@@ -204,7 +204,7 @@ impl Collectors {
             None => self.read(at, bounds, wish.next),
         };
         let after = cpu_time();
-        let answer = read.and_then(|_| self.answer(wish, bounds));
+        let answer = read.and_then(|generation| self.answer(wish, bounds, generation));
         Done {
             generation: read.unwrap_or(0),
             answer,
@@ -241,7 +241,7 @@ impl Collectors {
     }
 
     /// Converts the last snapshot to what the view may see of it. The files are checked after it was made.
-    fn answer(&self, wish: Wish, bounds: Bounds) -> Result<Answer, Status> {
+    fn answer(&self, wish: Wish, bounds: Bounds, generation: u64) -> Result<Answer, Status> {
         let Wish { view, groups, .. } = wish;
         let collector = self.all[collector_of(groups)].as_ref();
         let collector = collector.ok_or(Status::Failed)?;
@@ -254,17 +254,17 @@ impl Collectors {
             View::Of(reader) => Some(Permission::new(collector.mount(), reader, groups)?),
         };
         let snapshot = collector.last();
-        let mut answer = Answer::new(snapshot, groups, collector.source());
+        let mut draft = Draft::new(snapshot, groups, collector.source(), generation);
         for cgroup in snapshot.iter() {
             let permitted = match &mut permission {
                 None => Some(groups),
                 Some(permission) => permission.of(cgroup),
             };
             if let Some(groups) = permitted {
-                answer.push(snapshot, cgroup, groups);
+                draft.push(snapshot, cgroup, groups);
             }
         }
-        Ok(answer)
+        Ok(draft.finish())
     }
 }
 

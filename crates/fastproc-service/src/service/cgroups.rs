@@ -5,7 +5,7 @@ use std::{os::fd::AsFd, sync::Arc, time::Duration, time::Instant};
 
 use fastproc::{
     cgroups::Fields,
-    source::service::wire::{Request, Status},
+    source::service::wire::{Reply, Request, Status},
 };
 
 use super::{
@@ -147,19 +147,14 @@ impl Service {
         self.budget.spend(waiting.uid(), done.cpu, Instant::now());
         let answer = done.answer?;
         let began = cpu_time();
-        let filled = self.fill_cgroups(waiting, &answer, done.generation);
+        let filled = self.fill_cgroups(waiting, &answer);
         self.charge(waiting.uid(), cpu_time().saturating_sub(began));
         filled
     }
 
-    fn fill_cgroups(
-        &mut self,
-        waiting: &Waiting,
-        answer: &Answer,
-        generation: u64,
-    ) -> Result<u64, Status> {
+    fn fill_cgroups(&mut self, waiting: &Waiting, answer: &Answer) -> Result<u64, Status> {
         let Waiting { view, request, .. } = *waiting;
-        let words = answer.words();
+        let words = answer.words.len();
         self.costs.cgroups[collector_of(Fields::from_bits_retain(request.groups))].bytes =
             words * 8;
         let buffer = self.buffers.take(view, words * 8)?;
@@ -168,11 +163,13 @@ impl Service {
             ..Counts::default()
         };
         let parts = buffer.memory.parts(counts).ok_or(Status::Failed)?;
-        let mut reply = answer.write(parts.pool, generation);
-        reply.buffer = buffer.id;
-        reply.buffer_bytes = buffer.memory.bytes() as u64;
-        buffer.reply = reply;
-        buffer.finish(contents(&request, generation));
+        parts.pool.copy_from_slice(&answer.words);
+        buffer.reply = Reply {
+            buffer: buffer.id,
+            buffer_bytes: buffer.memory.bytes() as u64,
+            ..answer.reply
+        };
+        buffer.finish(contents(&request, answer.reply.generation));
         self.counted.fills += 1;
         Ok(buffer.id)
     }
