@@ -30,7 +30,7 @@ use self::{
     asking::Asking,
     connections::{Client, PAUSE},
     jobs::Job,
-    turn::{Costs, Parked, Waiting},
+    turn::{Costs, Orders, Parked, Waiting},
 };
 use crate::{
     blame::Blame, budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits,
@@ -112,8 +112,7 @@ pub struct Service {
     /// Written to when texts have been read.
     texts_done: Arc<OwnedFd>,
     asking: Asking,
-    /// Users in the order in which work was last done for them.
-    served: Vec<u32>,
+    orders: Orders,
     shown: Vec<Visibility>,
     counted: Counted,
     blame: Blame,
@@ -165,7 +164,7 @@ impl Service {
             texts_timeout: settings.texts_timeout,
             texts_done: event()?,
             asking: Asking::new(settings.cpu_of_user),
-            served: Vec::new(),
+            orders: Orders::default(),
             shown: Vec::new(),
             counted: Counted::default(),
             blame: Blame::new(settings.log, Arc::clone(&figures.refused)),
