@@ -35,11 +35,10 @@ pub(crate) const DESCRIPTORS: usize = COUNT * (KEPT + 32);
 /// How much is read for root. Users may make as many cgroups as memory permits.
 const OF_ROOT: Bounds = Bounds {
     cgroups: 1 << 16,
-    path_bytes: 64 << 20,
+    // Kubernetes within Kubernetes within Kubernetes has 700.
+    path_bytes: 1 << 10,
     descriptors: KEPT,
 };
-/// Bytes of paths for each cgroup that users may be shown, on average.
-const PATH_OF_USER: usize = 512;
 
 /// Which collector reads these groups.
 pub(crate) fn collector_of(groups: Fields) -> usize {
@@ -194,7 +193,6 @@ impl Collectors {
             View::All => OF_ROOT,
             View::Of(_) => Bounds {
                 cgroups: wish.most_of_user.min(OF_ROOT.cgroups),
-                path_bytes: wish.most_of_user.saturating_mul(PATH_OF_USER),
                 ..OF_ROOT
             },
         };

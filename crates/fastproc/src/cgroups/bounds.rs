@@ -2,22 +2,27 @@
 
 use super::{Builder, Cgroups, error::Error, record::Record};
 
-/// How much a reader takes at most. Default: without bounds.
+/// How much a reader takes at most. Default: without bounds, but for paths that cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Cgroups.
     pub cgroups: usize,
-    /// Bytes of all their paths together: looking a path up takes as long as it has parts.
+    /// Bytes of a path: looking it up takes as long as it has parts. A cgroup with a longer path is left out, with those
+    /// below it.
     pub path_bytes: usize,
     /// Files that stay open.
     pub descriptors: usize,
 }
 
+/// The kernel takes paths of 4,096 bytes, with the zero at the end. With a longer path than this one it would refuse
+/// that of some file.
+const LONGEST_PATH: usize = 4096 - "./".len() - "/memory.events.local".len() - 1;
+
 impl Default for Bounds {
     fn default() -> Self {
         Self {
             cgroups: usize::MAX,
-            path_bytes: usize::MAX,
+            path_bytes: LONGEST_PATH,
             descriptors: usize::MAX,
         }
     }
@@ -43,8 +48,8 @@ impl Builder {
 }
 
 impl Cgroups {
-    /// Sets how much the next snapshots take at most. They fail with [`Error::TooMany`] if there is more, before they
-    /// read it.
+    /// Sets how much the next snapshots take at most. They fail with [`Error::TooMany`] if there are more cgroups, before
+    /// they read them.
     #[doc(hidden)]
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.tree.bounds = bounds;
