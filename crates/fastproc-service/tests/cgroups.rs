@@ -18,17 +18,25 @@ use fastproc::{
         Cgroups, Fields, Source,
         record::{LAYOUT, Record},
     },
-    source::service::wire::{Op, Reply, Request, Status, part},
+    source::service::{
+        TIMEOUT_VARIABLE,
+        wire::{Op, Reply, Request, Status, part},
+    },
 };
-use fastproc_testbed::{Cgroup, alone, gate, wait_until};
+use fastproc_testbed::{Cgroup, GUARD, alone, gate, wait_until};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 const NOBODY: u32 = 65534;
+const ANY_AGE: Duration = Duration::from_nanos(u64::MAX);
 
 fn asked(groups: u32) -> Request {
+    asked_with_age(groups, Duration::ZERO)
+}
+
+fn asked_with_age(groups: u32, max_age: Duration) -> Request {
     Request {
         groups,
-        ..request(Op::Cgroups, Duration::ZERO)
+        ..request(Op::Cgroups, max_age)
     }
 }
 
@@ -205,14 +213,18 @@ fn a_mode_that_was_changed_counts_after_a_second_at_most() {
         return;
     };
     let [_, inner] = tree.paths();
+    let any_age = |groups: Fields| asked_with_age(groups.bits(), ANY_AGE);
     let (groups, usage) = tree.whole();
-    let any_age = Request {
-        max_age_ns: u64::MAX,
-        ..asked(Fields::CPU.bits())
+    let last_of_root = || {
+        let both = any_age(Fields::CPU | Fields::PRESSURE);
+        let (reply, _) = tree.root.ask(both).expect("an answer");
+        assert_eq!(reply.status, Status::Ok);
+        reply
     };
+    let first = last_of_root();
     let ask = |raw: &Raw| {
         let asked_ns = fastproc::host::boottime_ns();
-        let (reply, buffer) = raw.ask(any_age).expect("an answer");
+        let (reply, buffer) = raw.ask(any_age(Fields::CPU)).expect("an answer");
         assert_eq!(reply.status, Status::Ok);
         assert!(reply.kernel_boottime_ns + 1_000_000_000 >= asked_ns);
         rows(&reply, &buffer.expect("the first of this connection"))
@@ -236,10 +248,11 @@ fn a_mode_that_was_changed_counts_after_a_second_at_most() {
     told.give();
     told.wait();
     child.join();
-    // Root has no bound: its snapshot is the last one.
-    let last = tree.root.ask(any_age).expect("an answer").0.generation;
-    let again = tree.root.ask(any_age).expect("an answer").0.generation;
-    assert_eq!(last, again);
+    // Root has no bound. The users' snapshots had no pressure, so this one is still the last that has it.
+    wait_until("root's snapshot to be older than users may see", || {
+        first.kernel_boottime_ns + 1_000_000_000 < fastproc::host::boottime_ns()
+    });
+    assert_eq!(last_of_root().generation, first.generation);
 }
 
 /// The path of a cgroup on which something is mounted leads elsewhere, even if that is of the same file system.
@@ -319,22 +332,27 @@ fn users_are_refused_if_there_are_too_many_cgroups() {
     let served = Served::start_with("cgroups-few", &few);
     let socket = served.path();
     let root = Raw::open(&socket).expect("it listens");
-    let refused = |before: u64| {
+    let refused = |max_age| {
         in_child(|| {
             become_user(NOBODY);
             let raw = Raw::open(&socket).expect("it listens");
-            let (reply, _) = raw.ask(asked(0)).expect("an answer");
+            let (reply, _) = raw.ask(asked_with_age(0, max_age)).expect("an answer");
             assert_eq!(reply.status, Status::Busy);
         })
         .join();
-        // A snapshot was made for root alone.
-        let (reply, _) = root.ask(asked(0)).expect("an answer");
-        assert_eq!((reply.status, reply.generation), (Status::Ok, before + 1));
+    };
+    let shown = |max_age| {
+        let (reply, _) = root.ask(asked_with_age(0, max_age)).expect("an answer");
+        assert_eq!(reply.status, Status::Ok);
         reply.generation
     };
-    // Before a snapshot of root's, and with one.
-    let first = refused(0);
-    refused(first);
+    let [now, second] = [Duration::ZERO, Duration::from_secs(1)];
+    refused(now);
+    assert_eq!(shown(now), 1);
+    // Now there is a snapshot, which was made for root.
+    refused(second);
+    refused(now);
+    assert_eq!((shown(ANY_AGE), shown(now)), (1, 2));
     drop(tree);
 }
 
@@ -444,6 +462,8 @@ fn the_library_shows_a_user_the_same_by_the_service_and_by_the_files() {
     };
     let (mut told, mut tell) = turns();
     let child = in_child(|| {
+        // SAFETY: no other thread of this child reads the environment, for there is none.
+        unsafe { std::env::set_var(TIMEOUT_VARIABLE, GUARD.as_millis().to_string()) };
         become_user(NOBODY);
         let mut cgroups = open(None).expect("the files at least");
         let mut by_files = open(Some(Source::Files)).expect("everybody may");
