@@ -35,7 +35,7 @@ pub(crate) const DESCRIPTORS: usize = COUNT * (KEPT + 32);
 /// How much is read for root. Users may make as many cgroups as memory permits.
 const OF_ROOT: Bounds = Bounds {
     cgroups: 1 << 16,
-    // Kubernetes within Kubernetes within Kubernetes has 700.
+    // The path of a container of Kubernetes has about 200, and one in a container adds as much.
     path_bytes: 1 << 10,
     descriptors: KEPT,
 };

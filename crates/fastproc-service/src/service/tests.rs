@@ -249,7 +249,7 @@ fn nobody_waits_for_cgroups_but_who_asks_for_them() {
         (0, 3)
     );
     assert!(!service.can_go_on);
-    // Who goes takes its request along.
+    // A reader that goes takes its request along.
     service.close(FIRST_CLIENT + WAITING);
     assert_eq!(service.waiting_for_cgroups.len(), 2);
     others.clear();
@@ -264,7 +264,7 @@ fn nobody_waits_for_cgroups_but_who_asks_for_them() {
     assert!(service.cgroups.is_reading());
 }
 
-/// Who often asks for processes waits no longer for cgroups.
+/// A user that often asks for processes waits no longer for cgroups.
 #[test]
 fn cgroups_are_read_first_for_whom_they_were_not_read_for_the_longest_time() {
     const ANOTHER: u32 = USER + 1;

@@ -414,7 +414,7 @@ mod tests {
         assert!(!fewer(all - 1).1);
         let (count, is_all) = fewer(5);
         assert!(count <= 2 * 5 && !is_all);
-        // Who makes long paths is left out, and nobody else.
+        // Only the long paths are left out.
         let shorter = |path: &str| {
             pass(Bounds {
                 path_bytes: path.len(),
