@@ -114,6 +114,14 @@ pub unsafe extern "C" fn fastproc_cgroups_count(handle: *const FastprocCgroups) 
     unsafe { count(handle, Reader::count) }
 }
 
+/// The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 from a
+/// service. What is below them is left out too, but not counted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_cgroups_left_out(handle: *const FastprocCgroups) -> usize {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe { count(handle, Reader::left_out) }
+}
+
 /// The place of the cgroup with this path below the mount of the hierarchy, as in "/system.slice".
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_cgroups_find(

@@ -46,6 +46,7 @@ impl Draft {
             generation,
             groups: groups.bits(),
             kernel_boottime_ns: snapshot.began_ns(),
+            missed: snapshot.left_out() as u32,
             source: match source {
                 Source::Bpf => 1,
                 _ => 2,

@@ -74,7 +74,7 @@ pub(crate) struct Done {
 #[derive(Debug)]
 pub(crate) enum Progress {
     Reading,
-    Done(Done),
+    Done(Box<Done>),
     /// The thread has panicked.
     Failed,
 }
@@ -159,7 +159,7 @@ impl Cgroups {
                     generation: self.generation.max(done.generation),
                     running: None,
                 };
-                Progress::Done(done)
+                Progress::Done(Box::new(done))
             }
             Err(TryRecvError::Disconnected) => {
                 // It may have made a snapshot, which nobody was shown.

@@ -119,7 +119,7 @@ impl Service {
     pub(super) fn finish_cgroups(&mut self) {
         let done = match self.cgroups.progress() {
             None | Some(Progress::Reading) => return,
-            Some(Progress::Done(done)) => Some(done),
+            Some(Progress::Done(done)) => Some(*done),
             Some(Progress::Failed) => None,
         };
         self.waiting.append(&mut self.waiting_for_cgroups);

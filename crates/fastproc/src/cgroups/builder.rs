@@ -19,7 +19,10 @@ use super::{
     stat::Lines,
     tree::Tree,
 };
-use crate::source::{bpf::SECTION, service::socket_path};
+use crate::source::{
+    bpf::SECTION,
+    service::{socket_path, timeout},
+};
 
 /// A source of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +73,7 @@ pub struct Builder {
     source: Option<Source>,
     max_age: Duration,
     section: Duration,
+    timeout: Option<Duration>,
     pub(super) bounds: Bounds,
 }
 
@@ -80,6 +84,7 @@ impl Builder {
             source: None,
             max_age: Duration::ZERO,
             section: SECTION,
+            timeout: timeout(),
             bounds: Bounds::default(),
         }
     }
@@ -106,6 +111,13 @@ impl Builder {
     #[doc(hidden)]
     pub fn section(mut self, section: Duration) -> Self {
         self.section = section;
+        self
+    }
+
+    /// How long to wait for an answer of a service. For tests.
+    #[doc(hidden)]
+    pub fn service_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 
@@ -164,7 +176,8 @@ impl Builder {
         let expected = expected.identity.descendants.saturating_add(1);
         let by_bpf =
             || Bpf::open(fields, self.section, expected).map(|bpf| Reader::Bpf(Box::new(bpf)));
-        let served = |only| Served::open(socket, only).map(|of| Reader::Service(Box::new(of)));
+        let served =
+            |only| Served::open(socket, only, self.timeout).map(|of| Reader::Service(Box::new(of)));
         let reader = match self.source {
             Some(Source::Bpf) => by_bpf()?,
             Some(Source::Service) => served(true)?,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     base::{cgroup_root, error, error::service::Error as ServiceError, proc_root},
-    source::service::{CgroupClient, DEFAULT_SOCKET, timeout, wire::part},
+    source::service::{CgroupClient, DEFAULT_SOCKET, wire::part},
 };
 
 /// How long to wait for an answer if there is another source, and if there is none.
@@ -44,8 +44,13 @@ struct Target<'a> {
 }
 
 impl Served {
-    /// Connects to the service at this socket. `only`: there is no other source.
-    pub(super) fn open(path: Option<PathBuf>, only: bool) -> Result<Self, Error> {
+    /// Connects to the service at this socket. `only`: there is no other source. `timeout`: how long to wait for an answer,
+    /// if that was chosen.
+    pub(super) fn open(
+        path: Option<PathBuf>,
+        only: bool,
+        timeout: Option<Duration>,
+    ) -> Result<Self, Error> {
         let failed = |error: ServiceError| Error::from(error::Error::from(error));
         // The service reads its own hierarchy.
         let path = path.filter(|_| !cgroup_root::is_set() && !proc_root::is_elsewhere());
@@ -55,7 +60,7 @@ impl Served {
                 source: io::Error::other("another hierarchy or no service was chosen"),
             })
         })?;
-        let wait = timeout().unwrap_or(if only { LONG } else { SHORT });
+        let wait = timeout.unwrap_or(if only { LONG } else { SHORT });
         Ok(Self {
             client: CgroupClient::open(path, wait).map_err(failed)?,
             only,
@@ -121,6 +126,7 @@ impl Served {
             shown.push(at as u32);
         }
         tree.end();
+        tree.left_out = self.client.left_out();
         Some(())
     }
 }

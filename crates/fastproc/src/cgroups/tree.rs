@@ -40,7 +40,9 @@ pub(super) struct Tree {
     pub(super) bounds: Bounds,
     /// The number of files that are open.
     kept: usize,
-    /// Whether a directory was left out, because of the bounds.
+    /// The number of directories that were left out in this pass because their paths are too long.
+    pub(super) left_out: usize,
+    /// Whether there are more directories than the bounds allow.
     is_over: bool,
     /// Why something could not be opened that may well exist.
     want: Option<Errno>,
@@ -80,6 +82,7 @@ impl Tree {
             keeps_below: 0,
             bounds: Bounds::default(),
             kept: 0,
+            left_out: 0,
             is_over: false,
             want: None,
         };
@@ -96,7 +99,11 @@ impl Tree {
     }
 
     fn insert(&mut self, id: u64, path: &[u8]) {
-        if self.directories.contains_key(&id) || path.len() > self.bounds.path_bytes {
+        if self.directories.contains_key(&id) {
+            return;
+        }
+        if path.len() > self.bounds.path_bytes {
+            self.left_out += 1;
             return;
         }
         // As many may be gone, which is known at the end of the pass.
@@ -145,6 +152,7 @@ impl Tree {
     /// Begins a pass over all cgroups.
     pub(super) fn begin(&mut self) {
         self.generation = self.generation.wrapping_add(1);
+        self.left_out = 0;
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         self.keeps_below = i32::try_from(limit / SPARED).unwrap_or(i32::MAX);
     }
@@ -377,8 +385,9 @@ mod tests {
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 
-    /// Meets all directories. Returns how many are known then, and whether they are all.
-    fn pass(tree: &mut Tree) -> (usize, bool) {
+    /// Meets all directories. Returns how many are known then, how many have too long paths, and whether there are not
+    /// too many.
+    fn pass(tree: &mut Tree) -> (usize, usize, bool) {
         tree.begin();
         let mut left = vec![(tree.root_id(), 0)];
         while let Some((id, parent)) = left.pop() {
@@ -387,7 +396,7 @@ mod tests {
             }
         }
         tree.end();
-        (tree.directories.len(), tree.check().is_ok())
+        (tree.directories.len(), tree.left_out, tree.check().is_ok())
     }
 
     /// However many directories there are and however long their paths, no more is kept or looked up.
@@ -403,26 +412,26 @@ mod tests {
             pass(&mut tree)
         };
         let all = 1 + 9 * 3;
-        assert_eq!(pass(Bounds::default()), (all, true));
+        assert_eq!(pass(Bounds::default()), (all, 0, true));
         let exactly = Bounds {
             cgroups: all,
             path_bytes: "/0/deep/er".len(),
             descriptors: 0,
         };
-        assert_eq!(pass(exactly), (all, true));
+        assert_eq!(pass(exactly), (all, 0, true));
         let fewer = |cgroups| pass(Bounds { cgroups, ..exactly });
-        assert!(!fewer(all - 1).1);
-        let (count, is_all) = fewer(5);
-        assert!(count <= 2 * 5 && !is_all);
-        // Only the long paths are left out.
+        assert!(!fewer(all - 1).2);
+        let (count, _, fits) = fewer(5);
+        assert!(count <= 2 * 5 && !fits);
+        // Only the long paths are left out, and counted once, without what is below them.
         let shorter = |path: &str| {
             pass(Bounds {
                 path_bytes: path.len(),
                 ..exactly
             })
         };
-        assert_eq!(shorter("/0/deep/e"), (1 + 9 * 2, true));
-        assert_eq!(shorter("/0"), (1 + 9, true));
+        assert_eq!(shorter("/0/deep/e"), (1 + 9 * 2, 9, true));
+        assert_eq!(shorter("/0"), (1 + 9, 9, true));
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 
@@ -441,7 +450,7 @@ mod tests {
             for name in &names {
                 fs::create_dir(inside.join(name)).expect("a folder");
             }
-            assert_eq!(pass(&mut tree), (1 + 9, true));
+            assert_eq!(pass(&mut tree), (1 + 9, 0, true));
             for name in &names {
                 fs::rename(inside.join(name), away.join(name)).expect("they are ours");
             }

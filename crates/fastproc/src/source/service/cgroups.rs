@@ -88,6 +88,11 @@ impl CgroupClient {
             .flatten()
     }
 
+    /// The number of cgroups that the last snapshot lacks because of their long paths.
+    pub(crate) fn left_out(&self) -> usize {
+        self.reply.missed as usize
+    }
+
     /// When the last snapshot began, in nanoseconds since boot, without the offset of a time namespace.
     pub(crate) fn began_ns(&self) -> u64 {
         self.reply.kernel_boottime_ns
