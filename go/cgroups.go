@@ -25,6 +25,8 @@ type Cgroups struct {
 	Fields CgroupFields
 	// Time since boot when reading began.
 	BootTime time.Duration
+	// Cgroups that were left out, with what is below them, because their paths have more than 1,024 bytes.
+	LeftOut int
 
 	records []CgroupRecord
 	devices []CgroupDevice
@@ -36,7 +38,8 @@ type Cgroups struct {
 // Cgroups makes a snapshot of all cgroups, or returns one that is no older than maxAge. It is lent like that of
 // Processes: the next call of either empties it.
 //
-// The service shows cgroups to root alone. Client and service must have the same version; otherwise there is ErrLayout.
+// The service shows a user the cgroups and groups of fields whose files that user may read. Client and service must have
+// the same version; otherwise there is ErrLayout.
 func (client *Client) Cgroups(fields CgroupFields, maxAge time.Duration) (*Cgroups, error) {
 	client.end()
 	request := [requestWords]uint64{version, opCgroups, uint64(fields), uint64(maxAge.Nanoseconds())}
@@ -48,7 +51,7 @@ func (client *Client) Cgroups(fields CgroupFields, maxAge time.Duration) (*Cgrou
 		return nil, err
 	}
 	memory, parts := client.parts(words)
-	snapshot := &Cgroups{Fields: CgroupFields(words[4]), BootTime: time.Duration(words[8])}
+	snapshot := &Cgroups{Fields: CgroupFields(words[4]), BootTime: time.Duration(words[8]), LeftOut: int(words[10] >> 32)}
 	if snapshot.records, err = part[CgroupRecord](memory, parts[partCgroups]); err != nil {
 		return nil, err
 	}

@@ -15,13 +15,14 @@ class Cgroups:
 
     Args:
         columns: Names of columns of ``fastproc cgroups``, in one string or several; all if not given.
-        source: ``bpf`` or ``files``; if not given, the first of them that works.
-        filter: A condition, as in ``"memory > 100M && path ~ kubepods"``.
+        source: ``bpf``, ``service`` or ``files``; if not given, the first of them that works.
+        filter: A condition, as in ``"memory > 100M && path =~ kubepods"``.
         sort: A column to sort by, as in ``"-memory"``; by path if not given.
 
     Raises:
         UnknownField: A column does not exist.
-        ValueError: The filter or the order cannot be understood.
+        FilterError: The filter cannot be understood.
+        ValueError: The source does not exist.
         Error: No hierarchy of version 2 is mounted, or the source cannot be used.
     """
 
@@ -40,6 +41,11 @@ class Cgroups:
     def source(self) -> str:
         """The source in use."""
         return self._native.source
+
+    @property
+    def left_out(self) -> int:
+        """Cgroups that the last snapshot lacks, with those below them, because their paths are too long."""
+        return self._native.left_out
 
     @property
     def absent_controllers(self) -> list[str]:

@@ -13,7 +13,7 @@ use fastproc_columns::{
 };
 use pyo3::{exceptions::PyValueError, prelude::*, sync::MutexExt, types::PyDict};
 
-use crate::errors::{self, Forked, UnknownField};
+use crate::errors::{self, FilterError, Forked, UnknownField};
 
 /// Reads the cgroups of version 2.
 #[pyclass(frozen, module = "fastproc")]
@@ -26,8 +26,8 @@ pub struct Cgroups {
     process: u32,
 }
 
-fn wrong(error: &cgroups::Invalid) -> PyErr {
-    PyValueError::new_err(error.to_string())
+fn unknown(error: &fastproc_columns::UnknownField) -> PyErr {
+    UnknownField::new_err(error.to_string())
 }
 
 #[pymethods]
@@ -47,16 +47,15 @@ impl Cgroups {
                 .iter()
                 .map(|name| cgroups::find(name.trim()))
                 .collect::<Result<Vec<_>, _>>()
-                .map_err(|error| UnknownField::new_err(error.to_string()))?,
+                .map_err(|error| unknown(&error))?,
         };
-        let filter: Option<Filter> = filter
-            .map(str::parse)
-            .transpose()
-            .map_err(|error| wrong(&error))?;
+        let filter: Option<Filter> = filter.map(str::parse).transpose().map_err(
+            |error: fastproc_columns::FilterError| FilterError::new_err(error.to_string()),
+        )?;
         let sort: Option<Sort> = sort
             .map(str::parse)
             .transpose()
-            .map_err(|error| wrong(&error))?;
+            .map_err(|error| unknown(&error))?;
         let source: Option<Source> = source
             .map(str::parse)
             .transpose()
@@ -106,6 +105,14 @@ impl Cgroups {
         let reader = self.reader.lock_py_attached(py);
         let reader = reader.unwrap_or_else(PoisonError::into_inner);
         reader.cgroups().source().name()
+    }
+
+    /// The number of cgroups that the last snapshot lacks.
+    #[getter]
+    fn left_out(&self, py: Python<'_>) -> usize {
+        let reader = self.reader.lock_py_attached(py);
+        let reader = reader.unwrap_or_else(PoisonError::into_inner);
+        reader.cgroups().last().left_out()
     }
 
     /// The controllers whose values are not known here.

@@ -59,8 +59,8 @@ def cgroup() -> Iterator[Path]:
 @pytest.mark.parametrize("source", ["files", *(["bpf"] if PRIVILEGED else [])])
 def test_a_cgroup_and_its_process_are_shown(cgroup: Path, source: str) -> None:
     outer = cgroup.parent.name
-    cgroups = fastproc.Cgroups("path,id,processes,own_processes,cpu,frozen,name", source=source, filter=f"path ~ {outer}")
-    assert cgroups.source == source
+    cgroups = fastproc.Cgroups("path,id,processes,own_processes,cpu,frozen,name", source=source, filter=f"path =~ {outer}")
+    assert (cgroups.source, cgroups.left_out) == (source, 0)
     first = cgroups.snapshot()
     assert first["path"] == [f"/{outer}", f"/{outer}/inner"]
     assert first["id"] == [cgroup.parent.stat().st_ino, cgroup.stat().st_ino]
@@ -69,7 +69,7 @@ def test_a_cgroup_and_its_process_are_shown(cgroup: Path, source: str) -> None:
     assert first["cpu"] == [None, None]
     # Of a process that sleeps.
     assert all(share is not None and share >= 0 for share in cgroups.snapshot()["cpu"])
-    last_first = fastproc.cgroups("path", source=source, filter=f"path ~ {outer}", sort="-path")
+    last_first = fastproc.cgroups("path", source=source, filter=f"path =~ {outer}", sort="-path")
     assert last_first == {"path": [f"/{outer}/inner", f"/{outer}"]}
 
 
@@ -86,9 +86,11 @@ def test_columns_are_those_of_the_command(cgroup: Path) -> None:
 
 
 def test_what_is_wrong_is_said() -> None:
-    with pytest.raises(fastproc.UnknownField, match="there is no column"):
+    with pytest.raises(fastproc.UnknownField, match="there is no field 'nothing'"):
         fastproc.cgroups("nothing")
-    with pytest.raises(ValueError, match="comparison"):
+    with pytest.raises(fastproc.UnknownField, match="there is no field 'nothing'"):
+        fastproc.cgroups(sort="-nothing")
+    with pytest.raises(fastproc.FilterError, match="is not true or false"):
         fastproc.cgroups(filter="memory")
     with pytest.raises(ValueError, match="there is no source"):
         fastproc.cgroups(source="procfs")

@@ -485,7 +485,7 @@ int fastproc_gone_start_ns(const struct fastproc *handle, size_t index, uint64_t
  * Opens a source of snapshots of all cgroups of version 2. They are independent of fastproc_open().
  *
  * fields: the contents of records, FASTPROC_CGROUPS_* combined by |; 0 for ids and states, which are always present.
- * source: "bpf" or "files"; NULL or "auto" for the first of them that works.
+ * source: "bpf", "service" or "files"; NULL or "auto" for the first of them that works.
  * max_age_ns: how old CPU time, memory.stat and I/O may be, in nanoseconds; 0: they are updated for every snapshot.
  *
  * *handle is NULL if it fails.
@@ -498,7 +498,7 @@ int fastproc_cgroups_open(struct fastproc_cgroups **handle, uint32_t fields, con
 int fastproc_cgroups_close(struct fastproc_cgroups *handle);
 
 /**
- * The source in use: "bpf" or "files". NULL for a handle that cannot be used.
+ * The source in use: "bpf", "service" or "files". NULL for a handle that cannot be used.
  */
 const char *fastproc_cgroups_source(const struct fastproc_cgroups *handle);
 
@@ -514,6 +514,12 @@ int fastproc_cgroups_snapshot(struct fastproc_cgroups *handle);
  * children.
  */
 size_t fastproc_cgroups_count(const struct fastproc_cgroups *handle);
+
+/**
+ * The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 from a
+ * service. What is below them is left out too, but not counted.
+ */
+size_t fastproc_cgroups_left_out(const struct fastproc_cgroups *handle);
 
 /**
  * The place of the cgroup with this path below the mount of the hierarchy, as in "/system.slice".

@@ -48,7 +48,7 @@ pub struct FastprocDevice {
 /// Opens a source of snapshots of all cgroups of version 2. They are independent of fastproc_open().
 ///
 /// fields: the contents of records, FASTPROC_CGROUPS_* combined by |; 0 for ids and states, which are always present.
-/// source: "bpf" or "files"; NULL or "auto" for the first of them that works.
+/// source: "bpf", "service" or "files"; NULL or "auto" for the first of them that works.
 /// max_age_ns: how old CPU time, memory.stat and I/O may be, in nanoseconds; 0: they are updated for every snapshot.
 ///
 /// *handle is NULL if it fails.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn fastproc_cgroups_close(handle: *mut FastprocCgroups) ->
     unsafe { handle::close(handle) }
 }
 
-/// The source in use: "bpf" or "files". NULL for a handle that cannot be used.
+/// The source in use: "bpf", "service" or "files". NULL for a handle that cannot be used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_cgroups_source(handle: *const FastprocCgroups) -> *const c_char {
     let mut source = Name::default();
@@ -84,6 +84,7 @@ pub unsafe extern "C" fn fastproc_cgroups_source(handle: *const FastprocCgroups)
         get(handle, &raw mut source, |reader| {
             let name = match reader.source() {
                 Source::Bpf => c"bpf",
+                Source::Service => c"service",
                 _ => c"files",
             };
             Ok(Name(name.as_ptr()))
@@ -111,6 +112,14 @@ pub unsafe extern "C" fn fastproc_cgroups_snapshot(handle: *mut FastprocCgroups)
 pub unsafe extern "C" fn fastproc_cgroups_count(handle: *const FastprocCgroups) -> usize {
     // SAFETY: as every caller promises; see `handle`.
     unsafe { count(handle, Reader::count) }
+}
+
+/// The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 from a
+/// service. What is below them is left out too, but not counted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_cgroups_left_out(handle: *const FastprocCgroups) -> usize {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe { count(handle, Reader::left_out) }
 }
 
 /// The place of the cgroup with this path below the mount of the hierarchy, as in "/system.slice".

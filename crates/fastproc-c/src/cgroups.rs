@@ -79,6 +79,10 @@ impl Reader {
         Ok(self.snapshot()?.len())
     }
 
+    pub(crate) fn left_out(&self) -> Result<usize, Failure> {
+        Ok(self.snapshot()?.left_out())
+    }
+
     pub(crate) fn began_ns(&self) -> Result<u64, Failure> {
         Ok(self.snapshot()?.began_ns())
     }

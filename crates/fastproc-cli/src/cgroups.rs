@@ -25,7 +25,7 @@ Examples:
       Show the cgroups that use most memory
   fastproc cgroups --tree --interval 2
       Show the tree every two seconds, with what each cgroup used in between
-  fastproc cgroups --interval 1 --sort -cpu --filter 'cpu > 5 && path ~ kubepods'
+  fastproc cgroups --interval 1 --sort -cpu --filter 'cpu > 5 && path =~ kubepods'
       Show the busy ones of Kubernetes
   fastproc cgroups --fields path,memory,oom_kills --json
       Write JSON for another program";
@@ -36,7 +36,7 @@ fn long_help() -> String {
     for column in COLUMNS {
         let rate = if column.is_rate { "*" } else { " " };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {:<14}{rate} {}", column.name, column.help);
+        let _ = writeln!(text, "  {:<23}{rate} {}", column.name, column.help);
     }
     text + "\
   Columns marked * are known only with --interval. A - means that there is no limit, or that the
@@ -45,9 +45,15 @@ fn long_help() -> String {
   Values cover a cgroup and its descendants, except those marked “own”.
 
 Filters:
-  A filter compares columns with values: == != < <= > >=, =~ and !~ for a text that matches a regular
-  expression or does not, as in fastproc ps, and ~ for a text that contains another. Comparisons are
-  joined by &&. Sizes may have units: memory > 100M.
+  Filters are those of fastproc ps: comparisons with == != < <= > >=, =~ and !~ with a regular
+  expression, joined by && || ! and parentheses. Sizes, times and shares may have units:
+  memory > 100M && (cpu > 50% || throttled_time > 1m).
+
+JSON and CSV:
+  Numbers are exact: times in nanoseconds (_ns), sizes in bytes (_bytes), shares in percent. JSON says
+  when the snapshot began (boottime_ns); with --interval, each row of CSV begins with it. left_out is
+  the number of cgroups that are not shown, with those below them, because their paths are too long:
+  of more than 4,000 bytes, or 1,024 from a service.
 
 " + AFTER_HELP
         + "
@@ -87,7 +93,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Show only rows that match an expression, as in 'memory > 100M && path ~ system'.
+    /// Show only rows that match an expression, as in 'memory > 100M && path =~ system'.
     #[arg(long, value_name = "EXPR")]
     filter: Option<Filter>,
 
@@ -138,6 +144,8 @@ enum Source {
     Auto,
     /// A BPF program (Linux 6.7 and later)
     Bpf,
+    /// A service (fastproc serve --socket), which shows a user what it may read
+    Service,
     /// The kernel's files; needs no privileges
     Files,
 }
@@ -147,6 +155,7 @@ impl Source {
         match self {
             Self::Auto => None,
             Self::Bpf => Some(cgroups::Source::Bpf),
+            Self::Service => Some(cgroups::Source::Service),
             Self::Files => Some(cgroups::Source::Files),
         }
     }
@@ -168,6 +177,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let named = args.sort.iter().map(|sort| sort.column);
     let named = named.chain(args.filter.iter().flat_map(Filter::columns));
     let used: Vec<_> = shown.iter().copied().chain(named).collect();
+    if !is_repeated && let Some(filter) = &args.filter {
+        filter.check_for_one_snapshot()?;
+    }
     if !is_repeated && let Some(rate) = used.iter().find(|column| column.is_rate) {
         return Err(NeedsInterval(rate.name).into());
     }
@@ -194,6 +206,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut due = Instant::now();
     for times in 0.. {
         reader.read()?;
+        if times == 0 {
+            say_left_out(reader.cgroups());
+        }
         if times > 0 || !is_repeated {
             let mut rows = reader.rows();
             rows.arrange(
@@ -207,7 +222,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             }
             let top = args.top.unwrap_or(usize::MAX);
             any |= !rows.is_empty() && top > 0;
-            writer.write(&rows, args.tree, top, &mut output)?;
+            writer.write(reader.cgroups(), &rows, args.tree, top, &mut output)?;
             output.finish()?;
             if Some(times) == args.count {
                 break;
@@ -226,6 +241,18 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::from(NO)
     })
+}
+
+/// Says that the output will not have all cgroups, if so. JSON has their number in each snapshot.
+fn say_left_out(cgroups: &Cgroups) {
+    let count = cgroups.last().left_out();
+    if count > 0 {
+        // Nothing can be reported if standard error is closed.
+        let _ = writeln!(
+            io::stderr(),
+            "fastproc: not shown because their paths are too long: {count} cgroups, and those below them"
+        );
+    }
 }
 
 /// Says on a terminal which values are not known.

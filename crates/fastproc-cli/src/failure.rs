@@ -11,7 +11,9 @@ pub use fastproc::error_chain as chain;
 pub fn is_broken_pipe(failure: &(dyn Error + 'static)) -> bool {
     // The library writes to the service, not to standard output.
     let of_library = |error: &&(dyn Error + 'static)| {
-        error.is::<fastproc::Error>() || error.is::<fastproc::source::service::Error>()
+        error.is::<fastproc::Error>()
+            || error.is::<fastproc::cgroups::Error>()
+            || error.is::<fastproc::source::service::Error>()
     };
     causes(failure)
         .take_while(|error| !of_library(error))

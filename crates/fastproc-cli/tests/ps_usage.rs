@@ -93,7 +93,15 @@ fn mistakes_are_told() {
             &["exits", "--filter", "pid > 1 && rss > 1"],
             "rss is not known of an exited process",
         ),
-        (&["cgroups", "--filter", "path =~ ("], "unclosed group"),
+        (&["cgroups", "--filter", "path =~ '('"], "unclosed group"),
+        (
+            &["cgroups", "--filter", "(memory > 1M || cpu > 5)"],
+            "give one, as in --interval 1\n\n    (memory > 1M || cpu > 5)\n                    ^",
+        ),
+        (
+            &["cgroups", "--sort", "-memroy"],
+            "there is no field 'memroy'; did you mean 'memory'?",
+        ),
         (
             &["verify", "--rounds", "0"],
             "--rounds needs a number of at least 1",

@@ -218,16 +218,23 @@ pub struct UnknownField {
     nearest: Option<&'static str>,
 }
 
+impl UnknownField {
+    /// The error for this name, where there are others.
+    pub(crate) fn new(name: &str, names: impl Iterator<Item = &'static str>) -> Self {
+        Self {
+            name: name.escape_debug().to_string(),
+            nearest: nearest(&name.to_ascii_lowercase(), names),
+        }
+    }
+}
+
 /// Finds a field by its name, alias or key, in letters of either case.
 pub fn find(name: &str) -> Result<&'static Field, UnknownField> {
     let is = |other: &&str| other.eq_ignore_ascii_case(name);
     FIELDS
         .iter()
         .find(|field| is(&field.name) || field.aliases.iter().any(is) || is(&field.key().as_str()))
-        .ok_or_else(|| UnknownField {
-            name: name.escape_debug().to_string(),
-            nearest: nearest(&name.to_ascii_lowercase(), names()),
-        })
+        .ok_or_else(|| UnknownField::new(name, names()))
 }
 
 /// All names of fields.

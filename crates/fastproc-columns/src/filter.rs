@@ -14,30 +14,49 @@ use fastproc::Fields;
 use regex::bytes::Regex;
 
 use self::literal::Literal;
-pub(crate) use self::parse::reason;
 pub use self::{date::parse_as_of as parse_date, parse::FilterError};
 use crate::{
-    field::Field,
+    field::{self, Field, UnknownField},
     row::{Lookup, Row},
+    value::{Unit, Value},
 };
+
+/// A field that a filter can compare, of processes or of cgroups.
+pub(crate) trait Named: Copy {
+    fn find(name: &str) -> Result<Self, UnknownField>;
+    fn name(self) -> &'static str;
+    fn unit(self) -> Unit;
+    fn key(self) -> String;
+    fn is_rate(self) -> bool;
+}
+
+/// A row, from which a filter takes values.
+pub(crate) trait Values<F> {
+    fn value(&mut self, field: F) -> Value<'_>;
+    fn write_for_table(&mut self, field: F, to: &mut Vec<u8>);
+}
 
 /// A condition on a process or thread. Its result is true, false or unknown.
 #[derive(Clone, Debug)]
-pub struct Filter {
-    root: Node,
+pub struct Filter(Condition<&'static Field>);
+
+/// A condition on fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Condition<F> {
+    root: Node<F>,
     /// The error if it is used on a single snapshot: it compares a rate.
     rate: Option<FilterError>,
 }
 
 #[derive(Clone, Debug)]
-enum Node {
+enum Node<F> {
     /// A field whose value is true or false.
-    Truth(&'static Field),
-    Compare(&'static Field, Operator, Literal),
-    Match(&'static Field, Regex),
-    Not(Box<Node>),
-    All(Vec<Node>),
-    Any(Vec<Node>),
+    Truth(F),
+    Compare(F, Operator, Literal),
+    Match(F, Regex),
+    Not(Box<Node<F>>),
+    All(Vec<Node<F>>),
+    Any(Vec<Node<F>>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +86,7 @@ impl FromStr for Filter {
     type Err = FilterError;
 
     fn from_str(text: &str) -> Result<Self, FilterError> {
-        let (root, rate) = parse::parse(text)?;
-        Ok(Self { root, rate })
+        text.parse().map(Self)
     }
 }
 
@@ -81,9 +99,7 @@ impl Filter {
 
     /// The fields that the condition compares.
     pub fn fields(&self) -> Vec<&'static Field> {
-        let mut fields = Vec::new();
-        self.root.fields(&mut fields);
-        fields
+        self.0.fields()
     }
 
     /// Checks that the filter can be used on a single snapshot, that is, it compares no rates.
@@ -91,58 +107,121 @@ impl Filter {
     /// # Errors
     /// If the filter compares a rate, which needs an interval between two snapshots.
     pub fn check_for_one_snapshot(&self) -> Result<(), FilterError> {
-        self.rate.clone().map_or(Ok(()), Err)
+        self.0.check_for_one_snapshot()
     }
 
     /// Whether the row meets the condition for certain.
     pub fn admits(&self, row: &Row<'_>, lookup: &mut Lookup) -> bool {
         let mut scratch = std::mem::take(&mut lookup.scratch);
-        let truth = self.root.test(row, lookup, &mut scratch);
+        let admitted = self.0.admits(&mut OfProcess { row, lookup }, &mut scratch);
         lookup.scratch = scratch;
-        truth == Some(true)
+        admitted
     }
 }
 
-impl Node {
-    fn fields(&self, to: &mut Vec<&'static Field>) {
+impl Named for &'static Field {
+    fn find(name: &str) -> Result<Self, UnknownField> {
+        field::find(name)
+    }
+
+    fn name(self) -> &'static str {
+        self.name
+    }
+
+    fn unit(self) -> Unit {
+        self.unit
+    }
+
+    fn key(self) -> String {
+        Field::key(self)
+    }
+
+    fn is_rate(self) -> bool {
+        self.is_rate
+    }
+}
+
+/// The row of a process or thread.
+struct OfProcess<'a, 'r> {
+    row: &'a Row<'r>,
+    lookup: &'a mut Lookup,
+}
+
+impl Values<&'static Field> for OfProcess<'_, '_> {
+    fn value(&mut self, field: &'static Field) -> Value<'_> {
+        field.value(self.row, self.lookup)
+    }
+
+    fn write_for_table(&mut self, field: &'static Field, to: &mut Vec<u8>) {
+        field.write_for_table(self.row, self.lookup, to);
+    }
+}
+
+impl<F: Named> FromStr for Condition<F> {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        let (root, rate) = parse::parse(text)?;
+        Ok(Self { root, rate })
+    }
+}
+
+impl<F: Copy> Condition<F> {
+    pub(crate) fn fields(&self) -> Vec<F> {
+        let mut fields = Vec::new();
+        self.root.fields(&mut fields);
+        fields
+    }
+
+    pub(crate) fn check_for_one_snapshot(&self) -> Result<(), FilterError> {
+        self.rate.clone().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn admits(&self, row: &mut impl Values<F>, scratch: &mut Vec<u8>) -> bool {
+        self.root.test(row, scratch) == Some(true)
+    }
+}
+
+impl<F: Copy> Node<F> {
+    fn fields(&self, to: &mut Vec<F>) {
         match self {
-            Self::Truth(field) | Self::Compare(field, ..) | Self::Match(field, _) => to.push(field),
+            Self::Truth(field) | Self::Compare(field, ..) | Self::Match(field, _) => {
+                to.push(*field);
+            }
             Self::Not(node) => node.fields(to),
             Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|node| node.fields(to)),
         }
     }
 
     /// `None`: not known. A condition on an unknown value is unknown, unless the other conditions decide.
-    fn test(&self, row: &Row<'_>, lookup: &mut Lookup, scratch: &mut Vec<u8>) -> Option<bool> {
+    fn test(&self, row: &mut impl Values<F>, scratch: &mut Vec<u8>) -> Option<bool> {
         match self {
-            Self::Truth(field) => field.value(row, lookup).truth(),
-            Self::Compare(field, Operator::Equal, literal) => {
-                literal.equals(field, row, lookup, scratch)
-            }
+            Self::Truth(field) => row.value(*field).truth(),
+            Self::Compare(field, Operator::Equal, literal) => literal.equals(*field, row, scratch),
             Self::Compare(field, Operator::NotEqual, literal) => {
-                let equals = literal.equals(field, row, lookup, scratch);
+                let equals = literal.equals(*field, row, scratch);
                 equals.map(|equals| !equals)
             }
             Self::Compare(field, operator, literal) => {
-                let ordering = literal.compare(&field.value(row, lookup), scratch)?;
+                let ordering = literal.compare(&row.value(*field), scratch)?;
                 Some(operator.holds(ordering))
             }
             Self::Match(field, pattern) => {
-                let value = field.value(row, lookup);
+                let value = row.value(*field);
                 Some(pattern.is_match(value.text(scratch)?))
             }
-            Self::Not(node) => node.test(row, lookup, scratch).map(|truth| !truth),
-            Self::All(nodes) => decide(nodes, false, |node| node.test(row, lookup, scratch)),
-            Self::Any(nodes) => decide(nodes, true, |node| node.test(row, lookup, scratch)),
+            Self::Not(node) => node.test(row, scratch).map(|truth| !truth),
+            Self::All(nodes) => decide(nodes, false, |node| node.test(row, scratch)),
+            Self::Any(nodes) => decide(nodes, true, |node| node.test(row, scratch)),
         }
     }
 }
 
 /// Returns `decisive` if any node is, and the contrary if all nodes are the contrary.
-fn decide(
-    nodes: &[Node],
+fn decide<F>(
+    nodes: &[Node<F>],
     decisive: bool,
-    mut test: impl FnMut(&Node) -> Option<bool>,
+    mut test: impl FnMut(&Node<F>) -> Option<bool>,
 ) -> Option<bool> {
     let mut result = Some(!decisive);
     for node in nodes {

@@ -5,8 +5,8 @@
 //! request. One walk serves all readers that wait at once. `docs/protocol.md` describes the messages,
 //! `docs/security.md` which readers see what.
 //!
-//! One thread answers, and sleeps until a request comes. It never blocks: other threads read the texts of processes,
-//! and the request is answered when they are done.
+//! One thread answers, and sleeps until a request comes. It never blocks: other threads read the texts of processes, and
+//! cgroups, and the request is answered when they are done.
 
 mod blame;
 mod budget;

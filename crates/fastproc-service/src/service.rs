@@ -30,7 +30,7 @@ use self::{
     asking::Asking,
     connections::{Client, PAUSE},
     jobs::Job,
-    turn::{Costs, Parked, Waiting},
+    turn::{Costs, Orders, Parked, Waiting},
 };
 use crate::{
     blame::Blame, budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits,
@@ -48,6 +48,7 @@ const STOP: u64 = 1;
 const MOUNTS: u64 = 2;
 const RING: u64 = 3;
 const TEXTS: u64 = 4;
+const CGROUPS: u64 = 5;
 const FIRST_CLIENT: u64 = 16;
 
 /// The service cannot continue.
@@ -77,6 +78,12 @@ pub struct Service {
     texts: Texts,
     exits: Exits,
     cgroups: Cgroups,
+    /// The request for which a thread reads cgroups, and those that wait until it is done.
+    reads_cgroups_for: Option<Waiting>,
+    waiting_for_cgroups: Vec<Waiting>,
+    most_cgroups: usize,
+    /// Written to when cgroups have been read.
+    cgroups_done: Arc<OwnedFd>,
     /// Since when no reader has wanted the exits that are recorded.
     exits_unwanted: Option<Instant>,
     exits_linger: Duration,
@@ -105,8 +112,7 @@ pub struct Service {
     /// Written to when texts have been read.
     texts_done: Arc<OwnedFd>,
     asking: Asking,
-    /// Users in the order in which work was last done for them.
-    served: Vec<u32>,
+    orders: Orders,
     shown: Vec<Visibility>,
     counted: Counted,
     blame: Blame,
@@ -135,6 +141,10 @@ impl Service {
             tiers: Tiers::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
             cgroups: Cgroups::default(),
+            reads_cgroups_for: None,
+            waiting_for_cgroups: Vec::new(),
+            most_cgroups: settings.most_cgroups,
+            cgroups_done: event()?,
             exits_unwanted: None,
             exits_linger: settings.exits_linger,
             budget: Budget::new(settings.cpu_of_user),
@@ -152,12 +162,9 @@ impl Service {
             charged_apart: Duration::ZERO,
             jobs: Vec::new(),
             texts_timeout: settings.texts_timeout,
-            texts_done: Arc::new(
-                eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-                    .map_err(|error| wait(error.into()))?,
-            ),
+            texts_done: event()?,
             asking: Asking::new(settings.cpu_of_user),
-            served: Vec::new(),
+            orders: Orders::default(),
             shown: Vec::new(),
             counted: Counted::default(),
             blame: Blame::new(settings.log, Arc::clone(&figures.refused)),
@@ -193,6 +200,7 @@ impl Service {
         self.watch(stop, STOP, EventFlags::IN)?;
         self.watch(self.mounts.as_fd(), MOUNTS, EventFlags::PRI)?;
         self.watch(self.texts_done.as_fd(), TEXTS, EventFlags::IN)?;
+        self.watch(self.cgroups_done.as_fd(), CGROUPS, EventFlags::IN)?;
         let mut events = Vec::with_capacity(EVENTS);
         let mut idle_since = Instant::now();
         loop {
@@ -259,6 +267,7 @@ impl Service {
                 MOUNTS => (),
                 RING => self.read_exits(),
                 TEXTS => self.drain_texts_done(),
+                CGROUPS => self.drain_cgroups_done(),
                 // The reader has gone.
                 client if flags.contains(EventFlags::HUP) => self.close(client),
                 client if self.unproven.contains(&client) => unknown.push(client),
@@ -274,6 +283,7 @@ impl Service {
         }
         self.accept_again();
         self.finish_jobs();
+        self.finish_cgroups();
         self.turn();
         self.settle_exits();
         self.figures
@@ -282,6 +292,12 @@ impl Service {
         self.settle_asking();
         false
     }
+}
+
+/// A counter that a thread adds to when it is done.
+fn event() -> Result<Arc<OwnedFd>, Error> {
+    let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    event.map(Arc::new).map_err(|error| wait(error.into()))
 }
 
 fn wait(error: io::Error) -> Error {

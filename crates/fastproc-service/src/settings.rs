@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastproc::SourceKind;
 
-use crate::buffers;
+use crate::{buffers, cgroups};
 
 /// Connections at a time, of all users; one user may have a quarter of them, root all.
 pub const CONNECTIONS: usize = 4096;
@@ -37,6 +37,8 @@ pub struct Settings {
     pub memory_of_user: usize,
     /// Bytes that the readers of all users but root may hold. Default: 512 MiB.
     pub memory_of_all: usize,
+    /// The most cgroups of which users are shown any. Default: 16,384. Root is shown up to 65,536.
+    pub most_cgroups: usize,
     /// Logs which users were refused or hold up work, at most once a minute for each user and reason.
     pub log: Option<fn(&str)>,
 }
@@ -52,7 +54,7 @@ impl Settings {
     /// The most descriptors that a service with these settings may need.
     pub fn descriptors(&self) -> usize {
         // Before Linux 6.5 each connection has a pidfd of its reader, too, until it asks a second time.
-        2 * CONNECTIONS + self.memory().buffers()
+        2 * CONNECTIONS + self.memory().buffers() + cgroups::DESCRIPTORS
     }
 }
 
@@ -68,6 +70,7 @@ impl Default for Settings {
             cpu_of_user: 0.5,
             memory_of_user: 64 << 20,
             memory_of_all: 512 << 20,
+            most_cgroups: 1 << 14,
             log: None,
         }
     }

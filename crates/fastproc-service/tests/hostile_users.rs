@@ -9,7 +9,7 @@ use std::{cell::RefCell, fs, time::Duration};
 
 use common::{Child, Raw, Served, Turn, become_user, in_child, request, settings, turns};
 use fastproc::{
-    Fields, Texts,
+    Fields, Texts, cgroups,
     source::service::wire::{Op, Request, Status},
 };
 use fastproc_testbed::{alone, gate, wait_until};
@@ -41,6 +41,7 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => Just(Op::Layout),
         1 => Just(Op::Status),
         1 => Just(Op::Exits),
+        1 => Just(Op::Cgroups),
     ];
     let age = prop_oneof![Just(0), Just(1_000_000_u64), Just(u64::MAX), any::<u64>()];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -51,7 +52,7 @@ fn acts() -> impl Strategy<Value = Act> {
             texts.set(Texts::EXE, exe);
             let asked = Request {
                 op,
-                groups: groups & Fields::all().bits(),
+                groups: groups & groups_of(op),
                 max_age_ns,
                 texts,
                 texts_max_age_ns: number,
@@ -69,6 +70,13 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => (0..6_usize).prop_map(Act::Close),
         1 => Just(Act::Forget),
     ]
+}
+
+fn groups_of(op: Op) -> u32 {
+    match op {
+        Op::Cgroups => cgroups::Fields::all().bits(),
+        _ => Fields::all().bits(),
+    }
 }
 
 fn play(path: &std::path::Path, acts: &[Act]) {
@@ -146,6 +154,14 @@ fn whatever_users_send_a_bystander_is_answered_and_the_service_stays_small() {
         };
         let (reply, _) = root.ask(all).expect("an answer");
         assert_eq!(reply.status, Status::Ok);
+    }
+    for groups in [cgroups::Fields::CPU, cgroups::Fields::PRESSURE] {
+        let all = Request {
+            groups: groups.bits(),
+            ..request(Op::Cgroups, Duration::ZERO)
+        };
+        // Not everywhere is there a hierarchy.
+        root.ask(all).expect("an answer");
     }
     drop(root);
     let (memory, open) = (anonymous(), descriptors());

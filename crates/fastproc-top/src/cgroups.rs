@@ -1,9 +1,12 @@
 //! The table of cgroups and one cgroup in detail: what is chosen of them, and what they did.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, error::Error};
 
 use fastproc::cgroups::Fields;
-use fastproc_columns::cgroups::{self, Column, Filter, Invalid, Row, Rows, Sort};
+use fastproc_columns::{
+    FilterError, UnknownField,
+    cgroups::{self, Column, Filter, Row, Rows, Sort},
+};
 
 use crate::{history::History, settings::CgroupSettings, window::Window};
 
@@ -30,7 +33,7 @@ pub struct Table {
 
 impl Table {
     /// Creates it from settings.
-    pub fn new(settings: &CgroupSettings) -> Result<Self, Invalid> {
+    pub fn new(settings: &CgroupSettings) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let mut table = Self {
             columns: Vec::new(),
             may_drop: false,
@@ -47,7 +50,7 @@ impl Table {
     }
 
     /// Sets the columns by name; an empty list selects the defaults that fit. Returns the names that were given.
-    pub fn set_columns(&mut self, names: &str) -> Result<Vec<String>, Invalid> {
+    pub fn set_columns(&mut self, names: &str) -> Result<Vec<String>, UnknownField> {
         let names = names.split(',').map(str::trim);
         let own: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
         self.columns = if own.is_empty() {
@@ -61,7 +64,7 @@ impl Table {
     }
 
     /// Sets the filter; an empty one shows everything.
-    pub fn set_filter(&mut self, text: &str) -> Result<(), Invalid> {
+    pub fn set_filter(&mut self, text: &str) -> Result<(), FilterError> {
         self.filter = match text.trim() {
             "" => None,
             text => Some(text.parse()?),
@@ -173,8 +176,8 @@ pub const HISTORIES: [(&str, &str); 8] = [
     ("throttled", "throttled"),
     ("memory", "memory"),
     ("working_set", "working set"),
-    ("read/s", "read"),
-    ("write/s", "written"),
+    ("read_bytes_per_second", "read"),
+    ("write_bytes_per_second", "written"),
     ("memory_some", "memory pressure"),
     ("io_some", "I/O pressure"),
 ];

@@ -322,7 +322,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(Cgroups, &[f(5), c('t'), c('V')], A::Tree, "show descendants below their cgroup"),
     bind(Cgroups, &[c('+'), c('-')], A::Fold, "in a tree: fold or unfold the descendants"),
     bind(Cgroups, &[f(2), c('f')], A::Columns, "edit the columns; fastproc cgroups --help lists them"),
-    bind(Cgroups, &[f(4), c('\\'), c('o')], A::Filter, "filter: memory > 100M && path ~ system"),
+    bind(Cgroups, &[f(4), c('\\'), c('o')], A::Filter, "filter: memory > 100M && path =~ system"),
     bind(Cgroups, &[f(3), c('/'), c('L')], A::Search, "search in paths"),
     bind(Cgroups, &[c('n'), c('&')], A::Found(1), "go to the next match"),
     bind(Cgroups, &[ctrl('r')], A::Found(-1), "go to the previous match"),

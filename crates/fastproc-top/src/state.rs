@@ -227,7 +227,7 @@ impl State {
             targets: Vec::new(),
             is_burst: false,
             details: None,
-            cgroups: cgroups::Table::new(&settings.cgroups).map_err(boxed)?,
+            cgroups: cgroups::Table::new(&settings.cgroups).map_err(Error::Choice)?,
             overlay: None,
             message: None,
             paused: false,

@@ -6,13 +6,17 @@ use std::{
 };
 
 use clap::ValueEnum;
+use fastproc::cgroups::Cgroups;
 use fastproc_columns::cgroups::{Column, Row, Rows};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
     ps::{
-        format::json::{Inert, Member},
+        format::{
+            csv::plain,
+            json::{Inert, Member},
+        },
         redraw::Redraw,
     },
     terminal,
@@ -37,12 +41,17 @@ const ROOM_FOR_LAST: usize = 24;
 
 /// Writes rows.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a property of its own"
+)]
 pub struct Writer {
     columns: Vec<&'static Column>,
     format: Format,
     headings: bool,
     /// Whether a narrow terminal may leave out columns: only if the user did not name them.
     may_drop: bool,
+    is_repeated: bool,
     redraw: Option<Redraw>,
     is_first: bool,
 }
@@ -65,13 +74,16 @@ impl Writer {
             format,
             headings,
             may_drop,
+            is_repeated,
             redraw: Redraw::new().filter(|_| is_repeated && format == Format::Table),
             is_first: true,
         }
     }
 
+    /// Writes the rows of the last snapshot of these cgroups.
     pub fn write(
         &mut self,
+        cgroups: &Cgroups,
         rows: &Rows<'_>,
         tree: bool,
         top: usize,
@@ -79,8 +91,8 @@ impl Writer {
     ) -> io::Result<()> {
         let is_first = std::mem::take(&mut self.is_first);
         match self.format {
-            Format::Json => self.json(rows, top, output),
-            Format::Csv => self.csv(rows, top, is_first, output),
+            Format::Json => self.json(cgroups, rows, top, output),
+            Format::Csv => self.csv(cgroups, rows, top, is_first, output),
             Format::Table => {
                 // The summary has the lines that are left.
                 let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
@@ -101,8 +113,20 @@ impl Writer {
         }
     }
 
-    fn json(&self, rows: &Rows<'_>, top: usize, output: &mut impl Write) -> io::Result<()> {
-        output.write_all(br#"{"cgroups":["#)?;
+    fn json(
+        &self,
+        cgroups: &Cgroups,
+        rows: &Rows<'_>,
+        top: usize,
+        output: &mut impl Write,
+    ) -> io::Result<()> {
+        write!(
+            output,
+            r#"{{"source":"{}","boottime_ns":{},"left_out":{},"cgroups":["#,
+            cgroups.source(),
+            cgroups.last().began_ns(),
+            cgroups.last().left_out(),
+        )?;
         for (at, row) in rows.iter().take(top).enumerate() {
             output.write_all(if at > 0 { b",{" } else { b"{" })?;
             for (at, column) in self.columns.iter().enumerate() {
@@ -127,33 +151,38 @@ impl Writer {
 
     fn csv(
         &self,
+        cgroups: &Cgroups,
         rows: &Rows<'_>,
         top: usize,
         is_first: bool,
         output: &mut impl Write,
     ) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(output);
         if self.headings && is_first {
-            let names: Vec<_> = self.columns.iter().map(|column| column.key()).collect();
-            write!(output, "{}\r\n", names.join(","))?;
+            let time = self.is_repeated.then(|| "boottime_ns".to_owned());
+            let keys = self.columns.iter().map(|column| column.key());
+            writer
+                .write_record(time.into_iter().chain(keys))
+                .map_err(plain)?;
         }
+        let time = cgroups.last().began_ns().to_string();
         let mut cell = Vec::new();
         for row in rows.iter().take(top) {
-            for (at, column) in self.columns.iter().enumerate() {
-                if at > 0 {
-                    output.write_all(b",")?;
-                }
+            if self.is_repeated {
+                writer.write_field(&time).map_err(plain)?;
+            }
+            for column in &self.columns {
                 cell.clear();
                 column.value(row).write_for_csv(column.unit, &mut cell);
-                if cell.iter().any(|byte| b",\"\r\n".contains(byte)) {
-                    let quoted = String::from_utf8_lossy(&cell).replace('"', "\"\"");
-                    write!(output, "\"{quoted}\"")?;
-                } else {
-                    output.write_all(&cell)?;
-                }
+                writer.write_field(&cell).map_err(plain)?;
             }
-            output.write_all(b"\r\n")?;
+            writer.write_record(None::<&[u8]>).map_err(plain)?;
         }
-        Ok(())
+        // Pass the buffered rows on. Flushing the output is its own task.
+        writer
+            .into_inner()
+            .map(drop)
+            .map_err(csv::IntoInnerError::into_error)
     }
 
     fn table(&self, rows: &Rows<'_>, tree: bool, top: usize) -> Vec<u8> {
@@ -231,4 +260,68 @@ fn cell(column: &Column, row: &Row<'_>, tree: bool) -> String {
     let mut text = Vec::new();
     column.write_for_table(row, tree, &mut text);
     String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use fastproc::cgroups::Fields;
+    use fastproc_columns::cgroups::find;
+    use fastproc_testbed::Folder;
+
+    use super::*;
+
+    /// What is written of a hierarchy with a cgroup, twice.
+    fn written(format: Format, is_repeated: bool) -> (u64, String) {
+        let folder = Folder::new("cgroups-write");
+        fs::create_dir(folder.join("a, \"b\"")).expect("our own");
+        fs::write(folder.join("cgroup.controllers"), "memory\n").expect("our own");
+        fs::write(folder.join("a, \"b\"/memory.current"), "4096\n").expect("our own");
+        let mut cgroups = Cgroups::builder()
+            .fields(Fields::MEMORY)
+            .open_recorded(&folder)
+            .expect("it is a folder");
+        let columns = ["memory", "read/s", "path"].map(|name| find(name).expect("a column"));
+        let mut writer = Writer::new(columns.into(), format, true, false, is_repeated);
+        let mut output = Vec::new();
+        cgroups.snapshot().expect("it is a folder");
+        let rows = Rows::new(cgroups.last(), None, None);
+        for _ in 0..2 {
+            writer
+                .write(&cgroups, &rows, false, usize::MAX, &mut output)
+                .expect("a vector takes everything");
+        }
+        let began_ns = cgroups.last().began_ns();
+        (began_ns, String::from_utf8(output).expect("text"))
+    }
+
+    #[test]
+    fn a_snapshot_says_when_it_was_made_and_keys_are_names() {
+        let (began_ns, text) = written(Format::Json, true);
+        let (first, second) = text.split_once('\n').expect("two lines");
+        assert_eq!(first, second.trim_end());
+        let shown: serde_json::Value = serde_json::from_str(first).expect("JSON");
+        let expected = serde_json::json!({
+            "source": "files",
+            "boottime_ns": began_ns,
+            "left_out": 0,
+            "cgroups": [
+                {"memory_bytes": null, "read_bytes_per_second": null, "path": "/"},
+                {"memory_bytes": 4096, "read_bytes_per_second": null, "path": "/a, \"b\""},
+            ],
+        });
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn repeated_rows_begin_with_their_time() {
+        let (_, once) = written(Format::Csv, false);
+        let rows = ",,/\n4096,,\"/a, \"\"b\"\"\"\n";
+        let heading = "memory_bytes,read_bytes_per_second,path\n";
+        assert_eq!(once, format!("{heading}{rows}{rows}"));
+        let (at, repeated) = written(Format::Csv, true);
+        let rows = format!("{at},,,/\n{at},4096,,\"/a, \"\"b\"\"\"\n");
+        assert_eq!(repeated, format!("boottime_ns,{heading}{rows}{rows}"));
+    }
 }

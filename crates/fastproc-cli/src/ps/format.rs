@@ -1,6 +1,6 @@
 //! The output formats.
 
-mod csv;
+pub mod csv;
 pub mod json;
 mod table;
 

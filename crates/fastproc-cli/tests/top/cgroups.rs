@@ -23,8 +23,8 @@ fn cgroups_are_shown_and_one_of_them_with_its_processes() {
     top.until_shown("vProcesses");
     top.press("\\");
     top.until_shown("Filter: ");
-    top.press(&format!("path ~ {own}"));
-    top.until_shown(&format!("path ~ {own}"));
+    top.press(&format!("path =~ {own}"));
+    top.until_shown(&format!("path =~ {own}"));
     top.press("\r");
     top.until_shown("3 cgroups");
     let is_first = |name: &str| {

@@ -210,23 +210,25 @@ pub static COLUMNS: &[Column] = &[
     )
     .usual(),
     Column::new(
-        "read/s",
+        "read_bytes_per_second",
         "READ/S",
         Unit::BytesPerSecond,
         IO,
         "bytes read from disks, per second",
         |row| real(row.changes.read, 1.0),
     )
+    .also("read/s")
     .rate()
     .usual(),
     Column::new(
-        "write/s",
+        "write_bytes_per_second",
         "WRITE/S",
         Unit::BytesPerSecond,
         IO,
         "bytes written to disks, per second",
         |row| real(row.changes.write, 1.0),
     )
+    .also("write/s")
     .rate()
     .usual(),
     Column::new(

@@ -20,13 +20,9 @@ pub use self::{
 };
 use crate::{
     escape::escape,
+    field::UnknownField,
     value::{Unit, Value},
 };
-
-/// The text names no column, or is not a comparison.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Invalid(String);
 
 /// A column.
 #[derive(Debug)]
@@ -34,6 +30,8 @@ pub struct Invalid(String);
 pub struct Column {
     /// Its name, as in `memory`.
     pub name: &'static str,
+    /// Another name for it.
+    alias: Option<&'static str>,
     /// Its heading in a table.
     pub heading: &'static str,
     /// The unit of its numbers.
@@ -62,6 +60,7 @@ impl Column {
     ) -> Self {
         Self {
             name,
+            alias: None,
             heading,
             unit,
             needs,
@@ -70,6 +69,13 @@ impl Column {
             is_usual: false,
             help,
             get,
+        }
+    }
+
+    const fn also(self, alias: &'static str) -> Self {
+        Self {
+            alias: Some(alias),
+            ..self
         }
     }
 
@@ -137,21 +143,16 @@ pub fn defaults(is_repeated: bool) -> Vec<&'static Column> {
         .collect()
 }
 
-/// Finds the column of this name.
+/// Finds a column by its name, alias or key, in letters of either case.
 ///
 /// # Errors
 /// If no column has this name.
-pub fn find(name: &str) -> Result<&'static Column, Invalid> {
-    let found = COLUMNS
+pub fn find(name: &str) -> Result<&'static Column, UnknownField> {
+    let is = |other: &str| other.eq_ignore_ascii_case(name);
+    COLUMNS
         .iter()
-        .find(|column| column.name.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| {
-        let names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
-        Invalid(format!(
-            "there is no column {name:?}; there are {}",
-            names.join(", ")
-        ))
-    })
+        .find(|column| is(column.name) || column.alias.is_some_and(is) || is(&column.key()))
+        .ok_or_else(|| UnknownField::new(name, COLUMNS.iter().map(|column| column.name)))
 }
 
 /// An order.
@@ -164,9 +165,9 @@ pub struct Sort {
 }
 
 impl FromStr for Sort {
-    type Err = Invalid;
+    type Err = UnknownField;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, UnknownField> {
         let (largest_first, name) = match text.strip_prefix('-') {
             Some(name) => (true, name),
             None => (false, text),
@@ -185,11 +186,20 @@ mod tests {
     #[test]
     fn names_are_found_once_and_rates_replace_totals() {
         for column in COLUMNS {
-            assert!(
-                std::ptr::eq(find(column.name).expect("its name"), column),
-                "{}",
-                column.name
-            );
+            let key = column.key();
+            for name in [Some(column.name), column.alias, Some(key.as_str())]
+                .into_iter()
+                .flatten()
+            {
+                assert!(
+                    std::ptr::eq(find(name).expect("its name"), column),
+                    "{name}"
+                );
+            }
+            // A name in programs.
+            let is_plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+            assert!(key.bytes().all(is_plain), "{key}");
         }
         let names = |is_repeated| -> Vec<_> {
             defaults(is_repeated)
@@ -198,7 +208,7 @@ mod tests {
                 .collect()
         };
         assert!(names(false).contains(&"cpu_time") && !names(false).contains(&"cpu"));
-        assert!(names(true).contains(&"read/s") && !names(true).contains(&"read"));
+        assert!(names(true).contains(&"read_bytes_per_second") && !names(true).contains(&"read"));
         assert_eq!(
             (names(true).last(), names(false).last()),
             (Some(&"path"), Some(&"path"))

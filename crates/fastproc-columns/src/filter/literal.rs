@@ -3,15 +3,11 @@
 use std::cmp::Ordering;
 
 use super::{
-    date,
+    Values, date,
     decimal::{Decimal, LiteralError, decimal},
     time,
 };
-use crate::{
-    field::Field,
-    row::{Lookup, Row},
-    value::{POLICIES, Unit, Value},
-};
+use crate::value::{POLICIES, Unit, Value};
 
 /// A value in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,14 +83,13 @@ impl Literal {
     }
 
     /// Whether the value equals this literal, or is shown like it: rounded to its decimals, or in the form of a table.
-    pub fn equals(
+    pub fn equals<F: Copy>(
         &self,
-        field: &Field,
-        row: &Row<'_>,
-        lookup: &mut Lookup,
+        field: F,
+        row: &mut impl Values<F>,
         scratch: &mut Vec<u8>,
     ) -> Option<bool> {
-        let value = field.value(row, lookup);
+        let value = row.value(field);
         if self.compare(&value, scratch)?.is_eq() {
             return Some(true);
         }
@@ -104,7 +99,7 @@ impl Literal {
             return Some(true);
         }
         scratch.clear();
-        field.write_for_table(row, lookup, scratch);
+        row.write_for_table(field, scratch);
         Some(!self.shown.is_empty() && *scratch == self.shown)
     }
 }

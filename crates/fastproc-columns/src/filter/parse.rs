@@ -13,12 +13,10 @@ use std::fmt;
 
 use regex::bytes::Regex;
 
-use super::{Node, Operator, decimal::LiteralError, hints, literal::Literal, unescape::unescape};
-use crate::{
-    escape::escape,
-    field::{self, Field, UnknownField},
-    value::Unit,
+use super::{
+    Named, Node, Operator, decimal::LiteralError, hints, literal::Literal, unescape::unescape,
 };
+use crate::{escape::escape, field::UnknownField, value::Unit};
 
 /// The deepest nesting of conditions.
 const DEEPEST: u32 = 64;
@@ -102,14 +100,14 @@ impl fmt::Display for FilterError {
 }
 
 /// Why a text is not a regular expression: the last line of the error, whose others repeat the text.
-pub fn reason(error: &regex::Error) -> String {
+fn reason(error: &regex::Error) -> String {
     let message = error.to_string();
     let reason = message.lines().last().unwrap_or_default();
     reason.strip_prefix("error: ").unwrap_or(reason).into()
 }
 
 /// Parses a whole filter. Returns also the error for a single snapshot, if the filter compares a rate.
-pub fn parse(text: &str) -> Result<(Node, Option<FilterError>), FilterError> {
+pub fn parse<F: Named>(text: &str) -> Result<(Node<F>, Option<FilterError>), FilterError> {
     let mut parser = Parser {
         text,
         at: 0,
@@ -176,7 +174,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn any(&mut self) -> Parsed<Node> {
+    fn any<F: Named>(&mut self) -> Parsed<Node<F>> {
         let mut nodes = vec![self.all()?];
         while self.symbol("||") || self.keyword("or") {
             nodes.push(self.all()?);
@@ -184,7 +182,7 @@ impl<'t> Parser<'t> {
         Ok(joined(nodes, Node::Any))
     }
 
-    fn all(&mut self) -> Parsed<Node> {
+    fn all<F: Named>(&mut self) -> Parsed<Node<F>> {
         let mut nodes = vec![self.one()?];
         while self.symbol("&&") || self.keyword("and") {
             nodes.push(self.one()?);
@@ -192,7 +190,7 @@ impl<'t> Parser<'t> {
         Ok(joined(nodes, Node::All))
     }
 
-    fn one(&mut self) -> Parsed<Node> {
+    fn one<F: Named>(&mut self) -> Parsed<Node<F>> {
         self.skip_space();
         if self.depth == DEEPEST {
             return Err(self.problem(Problem::TooDeep));
@@ -213,19 +211,19 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
-    fn comparison(&mut self) -> Parsed<Node> {
+    fn comparison<F: Named>(&mut self) -> Parsed<Node<F>> {
         self.skip_space();
         let start = self.at;
         let name = self.rest().split(ends_name).next().unwrap_or_default();
         if name.is_empty() {
             return Err(self.problem(Problem::Expected("a field, ! or (")));
         }
-        let field = field::find(name).map_err(|unknown| self.problem(unknown))?;
+        let field = F::find(name).map_err(|unknown| self.problem(unknown))?;
         self.at += name.len();
         // The name of a column in csv and JSON includes the unit of its bare numbers.
-        let bare = !field.unit.suffix().is_empty() && name.eq_ignore_ascii_case(&field.key());
-        if field.is_rate && self.rate.is_none() {
-            self.rate = Some((start, Problem::Rate { name: field.name }));
+        let bare = !field.unit().suffix().is_empty() && name.eq_ignore_ascii_case(&field.key());
+        if field.is_rate() && self.rate.is_none() {
+            self.rate = Some((start, Problem::Rate { name: field.name() }));
         }
         self.skip_space();
         let operator_at = self.at;
@@ -247,8 +245,8 @@ impl<'t> Parser<'t> {
         let operator = operators
             .into_iter()
             .find(|(symbol, _)| self.symbol(symbol));
-        let name = field.name;
-        match (operator, field.unit) {
+        let name = field.name();
+        match (operator, field.unit()) {
             (None, Unit::Truth) => Ok(Node::Truth(field)),
             (None, _) => Err((operator_at, no_operator(self.rest(), name))),
             (Some((_, operator)), Unit::Truth)
@@ -260,15 +258,15 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn compare(&mut self, field: &'static Field, operator: Operator, bare: bool) -> Parsed<Node> {
+    fn compare<F: Named>(&mut self, field: F, operator: Operator, bare: bool) -> Parsed<Node<F>> {
         self.skip_space();
         let at = self.at;
-        let literal = match field.unit {
+        let literal = match field.unit() {
             Unit::Text | Unit::List => {
                 let equality = matches!(operator, Operator::Equal | Operator::NotEqual);
                 let text = self.bare_or_quoted()?;
                 if let Some(pattern) = hints::glob(text).filter(|_| equality) {
-                    let name = field.name;
+                    let name = field.name();
                     let text = text.to_owned();
                     return Err((
                         at,
@@ -293,9 +291,9 @@ impl<'t> Parser<'t> {
         Ok(Node::Compare(field, operator, literal))
     }
 
-    fn pattern(&mut self, field: &'static Field, start: usize) -> Parsed<Node> {
-        if !matches!(field.unit, Unit::Text | Unit::List) {
-            return Err((start, Problem::NotText { name: field.name }));
+    fn pattern<F: Named>(&mut self, field: F, start: usize) -> Parsed<Node<F>> {
+        if !matches!(field.unit(), Unit::Text | Unit::List) {
+            return Err((start, Problem::NotText { name: field.name() }));
         }
         self.skip_space();
         let at = self.at;
@@ -359,7 +357,7 @@ fn no_operator(rest: &str, name: &'static str) -> Problem {
     }
 }
 
-fn joined(mut nodes: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+fn joined<F>(mut nodes: Vec<Node<F>>, join: fn(Vec<Node<F>>) -> Node<F>) -> Node<F> {
     match nodes.pop() {
         Some(only) if nodes.is_empty() => only,
         last => {
@@ -382,10 +380,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::field::Field;
 
     #[track_caller]
     fn message(text: &str) -> String {
-        parse(text).expect_err("a wrong filter").to_string()
+        parse::<&Field>(text)
+            .expect_err("a wrong filter")
+            .to_string()
     }
 
     #[test]
@@ -461,19 +462,19 @@ mod tests {
             "comm == '*'",
             "comm > 'a*'",
         ] {
-            assert!(parse(text).is_ok(), "{text}");
+            assert!(parse::<&Field>(text).is_ok(), "{text}");
         }
     }
 
     #[test]
     fn there_may_be_many_conditions_side_by_side() {
-        assert!(parse(&vec!["(pid == 1)"; 10_000].join(" || ")).is_ok());
+        assert!(parse::<&Field>(&vec!["(pid == 1)"; 10_000].join(" || ")).is_ok());
     }
 
     proptest! {
         #[test]
         fn no_text_is_a_panic(text in any::<String>()) {
-            let _ = parse(&text).map_err(|error| error.to_string());
+            let _ = parse::<&Field>(&text).map_err(|error| error.to_string());
         }
 
         #[test]
@@ -482,7 +483,7 @@ mod tests {
             "||", "and", "or", "not", "1", "0x", "-1.5", "1.5s", "100M", "'a'", "\"", "'", "\\", "\\x", "é", " ", "x[", "\u{0}",
         ]), 0..12)) {
             for separator in ["", " "] {
-                let _ = parse(&parts.join(separator)).map_err(|error| error.to_string());
+                let _ = parse::<&Field>(&parts.join(separator)).map_err(|error| error.to_string());
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Requests for cgroups. They are charged and take turns as snapshots of processes do.
+//! Requests for cgroups. They are charged and take turns as snapshots of processes do, but a thread reads for them, one
+//! request at a time.
 
-use std::time::{Duration, Instant};
+use std::{os::fd::AsFd, sync::Arc, time::Duration, time::Instant};
 
 use fastproc::{
     cgroups::Fields,
-    source::service::wire::{Request, Status},
+    source::service::wire::{Reply, Request, Status},
 };
 
 use super::{
@@ -12,9 +13,18 @@ use super::{
     turn::{Step, Waiting},
 };
 use crate::{
-    blame::Reason, budget::cpu_time, buffers::Contents, cgroups::collector_of, exits::Range,
-    memory::Counts, peer::Peer, view::View,
+    blame::Reason,
+    budget::cpu_time,
+    buffers::Contents,
+    cgroups::{Answer, Done, Progress, Wish, collector_of},
+    exits::Range,
+    memory::Counts,
+    peer::Peer,
+    view::View,
 };
+
+/// How old values for users may be: the permission to see them is checked when they are made, and a mode may change.
+const BELIEVED: Duration = Duration::from_secs(1);
 
 /// Why a reader is not shown cgroups, if so.
 pub(super) fn refusal(request: &Request, peer: &Peer) -> Option<Status> {
@@ -24,8 +34,23 @@ pub(super) fn refusal(request: &Request, peer: &Peer) -> Option<Status> {
     if !peer.shares_cgroup_ns {
         return Some(Status::Namespace);
     }
-    // Which files a user may read is not checked here, and users may make as many cgroups as they like.
-    (peer.view != View::All).then_some(Status::Credentials)
+    // A security module may keep it from reading files.
+    matches!(peer.view, View::Of(reader) if reader.confined).then_some(Status::Credentials)
+}
+
+/// What a snapshot of the cgroups costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CgroupCosts {
+    read: Duration,
+    /// For root, and for users, whose permission is checked.
+    answer: [Duration; 2],
+    bytes: usize,
+}
+
+impl CgroupCosts {
+    fn answer(&mut self, view: View) -> &mut Duration {
+        &mut self.answer[usize::from(view != View::All)]
+    }
 }
 
 impl Service {
@@ -36,76 +61,126 @@ impl Service {
             request,
             ..
         } = *waiting;
-        let at = collector_of(Fields::from_bits_retain(request.groups));
-        let max_age = Duration::from_nanos(request.max_age_ns);
+        let groups = Fields::from_bits_retain(request.groups);
+        let at = collector_of(groups);
+        let mut max_age = Duration::from_nanos(request.max_age_ns);
+        if view != View::All {
+            max_age = max_age.min(BELIEVED);
+        }
         let since = waiting.came.checked_sub(max_age);
-        let contents = |generation| Contents {
-            generation,
-            groups: request.groups,
-            exits: Range::default(),
-            is_of_cgroups: true,
-            ..Contents::default()
-        };
         let known = self.cgroups.read_since(at, since);
         if let Some(generation) = known
-            && let Some(buffer) = self.buffers.find(view, contents(generation))
+            && let Some(buffer) = self.buffers.find(view, contents(&request, generation))
         {
             let id = buffer.id;
             self.send_buffer(client, &request, id);
             return Step::Answered;
         }
-        let costs = self.costs.cgroups[at];
-        let expected = costs.write + known.map_or(costs.read, |_| Duration::ZERO);
+        let costs = &mut self.costs.cgroups[at];
+        let bytes = costs.bytes;
+        let expected = *costs.answer(view) + known.map_or(costs.read, |_| Duration::ZERO);
         if !self.budget.allows(waiting.uid(), expected, Instant::now()) {
             self.refuse_for(client, Reason::OverBudget);
+            return Step::Answered;
+        }
+        if self.cgroups.is_reading() {
+            // It takes part in the turn after that.
+            self.waiting_for_cgroups.push(*waiting);
             return Step::Answered;
         }
         if comes_later {
             return Step::NextTurn;
         }
-        if !self.buffers.has_room(view, costs.bytes) {
+        if !self.buffers.has_room(view, bytes) {
             self.refuse_for(client, Reason::OverMemory);
             return Step::Answered;
         }
-        let began = cpu_time();
-        let mut after = began;
-        let read = known.map_or_else(
-            || {
-                let read = self.cgroups.read(at).map_err(|_| Status::Failed);
-                after = cpu_time();
-                self.costs.cgroups[at].read = after.saturating_sub(began);
-                read
-            },
-            Ok,
-        );
-        let filled = read.and_then(|generation| self.fill_cgroups(view, contents(generation), at));
-        let end = cpu_time();
-        self.costs.cgroups[at].write = end.saturating_sub(after);
-        self.charge(waiting.uid(), end.saturating_sub(began));
-        match filled {
-            Ok(id) => self.send_buffer(client, &request, id),
-            Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
-            Err(status) => self.refuse(client, status),
+        let wish = Wish {
+            view,
+            groups,
+            known,
+            next: self.cgroups.next_generation(),
+            most_of_user: self.most_cgroups,
+        };
+        let done = Arc::clone(&self.cgroups_done);
+        match self.cgroups.start(wish, done) {
+            Ok(()) => self.reads_cgroups_for = Some(*waiting),
+            Err(_) => self.refuse(client, Status::Failed),
         }
         Step::Worked
     }
 
-    fn fill_cgroups(&mut self, view: View, contents: Contents, at: usize) -> Result<u64, Status> {
-        let answer = self.cgroups.answer(contents)?;
-        let words = answer.words();
-        self.costs.cgroups[at].bytes = words * 8;
+    /// Clears the notice that cgroups were read.
+    pub(super) fn drain_cgroups_done(&self) {
+        let _ = rustix::io::read(self.cgroups_done.as_fd(), &mut [0; 8]);
+    }
+
+    /// Answers the request for which cgroups were read. Those that have waited take part in the next turn.
+    pub(super) fn finish_cgroups(&mut self) {
+        let done = match self.cgroups.progress() {
+            None | Some(Progress::Reading) => return,
+            Some(Progress::Done(done)) => Some(*done),
+            Some(Progress::Failed) => None,
+        };
+        self.waiting.append(&mut self.waiting_for_cgroups);
+        let Some(waiting) = self.reads_cgroups_for.take() else {
+            return;
+        };
+        let Waiting {
+            client, request, ..
+        } = waiting;
+        match done.map_or(Err(Status::Failed), |done| self.use_cgroups(&waiting, done)) {
+            Ok(id) => self.send_buffer(client, &request, id),
+            Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
+            Err(status) => self.refuse(client, status),
+        }
+    }
+
+    /// Charges the user for the work of the thread, and writes the answer into a buffer.
+    fn use_cgroups(&mut self, waiting: &Waiting, done: Done) -> Result<u64, Status> {
+        let Waiting { view, request, .. } = *waiting;
+        let costs = &mut self.costs.cgroups[collector_of(Fields::from_bits_retain(request.groups))];
+        *costs.answer(view) = done.cpu.saturating_sub(done.read);
+        if !done.was_known {
+            costs.read = done.read;
+        }
+        self.budget.spend(waiting.uid(), done.cpu, Instant::now());
+        let answer = done.answer?;
+        let began = cpu_time();
+        let filled = self.fill_cgroups(waiting, &answer);
+        self.charge(waiting.uid(), cpu_time().saturating_sub(began));
+        filled
+    }
+
+    fn fill_cgroups(&mut self, waiting: &Waiting, answer: &Answer) -> Result<u64, Status> {
+        let Waiting { view, request, .. } = *waiting;
+        let words = answer.words.len();
+        self.costs.cgroups[collector_of(Fields::from_bits_retain(request.groups))].bytes =
+            words * 8;
         let buffer = self.buffers.take(view, words * 8)?;
         let counts = Counts {
             pool: words,
             ..Counts::default()
         };
         let parts = buffer.memory.parts(counts).ok_or(Status::Failed)?;
-        let mut reply = answer.write(parts.pool, contents);
-        reply.buffer = buffer.id;
-        reply.buffer_bytes = buffer.memory.bytes() as u64;
-        buffer.reply = reply;
-        buffer.finish(contents);
+        parts.pool.copy_from_slice(&answer.words);
+        buffer.reply = Reply {
+            buffer: buffer.id,
+            buffer_bytes: buffer.memory.bytes() as u64,
+            ..answer.reply
+        };
+        buffer.finish(contents(&request, answer.reply.generation));
         self.counted.fills += 1;
         Ok(buffer.id)
+    }
+}
+
+fn contents(request: &Request, generation: u64) -> Contents {
+    Contents {
+        generation,
+        groups: request.groups,
+        exits: Range::default(),
+        is_of_cgroups: true,
+        ..Contents::default()
     }
 }

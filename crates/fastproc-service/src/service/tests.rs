@@ -222,3 +222,61 @@ fn of_those_who_are_unknown_few_are_looked_at_at_once_and_none_who_has_gone() {
     assert_eq!(service.counted.requests, UNKNOWN as u64);
     assert!(service.clients.is_empty());
 }
+
+/// Lets a user wait for cgroups.
+fn ask_for_cgroups(service: &mut Service, at: u64, uid: u32) -> OwnedFd {
+    let client = FIRST_CLIENT + WAITING + at;
+    let (own, other) = seqpacket();
+    ask(service, own, (client, uid), Kinds::empty());
+    let waiting = service.waiting.last_mut().expect("it waits");
+    (waiting.request.op, waiting.request.groups) = (Op::Cgroups, 0);
+    other
+}
+
+/// While a thread reads cgroups, processes are shown, and requests for cgroups wait without work.
+#[test]
+fn nobody_waits_for_cgroups_but_who_asks_for_them() {
+    let (mut service, mut others) = service(Kinds::empty(), Duration::from_secs(3600));
+    let release = service.cgroups.hold();
+    let waiting = [0, 1, 2].map(|at| ask_for_cgroups(&mut service, at, USER + 1));
+    while !service.waiting.is_empty() {
+        service.finish_cgroups();
+        service.turn();
+    }
+    assert_eq!(answered(&others), others.len());
+    assert_eq!(
+        (answered(&waiting), service.waiting_for_cgroups.len()),
+        (0, 3)
+    );
+    assert!(!service.can_go_on);
+    // A reader that goes takes its request along.
+    service.close(FIRST_CLIENT + WAITING);
+    assert_eq!(service.waiting_for_cgroups.len(), 2);
+    others.clear();
+    // As if the thread had panicked: another one reads for those who have waited.
+    drop(release);
+    service.finish_cgroups();
+    assert_eq!(
+        (service.waiting.len(), service.waiting_for_cgroups.len()),
+        (2, 0)
+    );
+    service.turn();
+    assert!(service.cgroups.is_reading());
+}
+
+/// A user that often asks for processes waits no longer for cgroups.
+#[test]
+fn cgroups_are_read_first_for_whom_they_were_not_read_for_the_longest_time() {
+    const ANOTHER: u32 = USER + 1;
+    let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
+    service.waiting.clear();
+    // Cgroups were read for another user, and after that this user was shown processes.
+    service.orders = [vec![ANOTHER], vec![USER]];
+    let waiting = [(0, ANOTHER), (1, USER)].map(|(at, uid)| ask_for_cgroups(&mut service, at, uid));
+    service.turn();
+    let read_for = service.reads_cgroups_for.map(|waiting| waiting.uid());
+    assert_eq!(read_for, Some(USER));
+    assert_eq!(service.waiting_for_cgroups.len(), 1);
+    assert_eq!(service.orders, [vec![ANOTHER, USER], vec![USER]]);
+    drop((waiting, others));
+}

@@ -2,7 +2,8 @@
 //!
 //! In each turn every user has at most one walk and one snapshot written for it; what exists already is sent in
 //! addition. The user who has waited longest for work comes first. Between turns, which are short, new requests are
-//! read.
+//! read. Cgroups have an order of their own, and come before the processes: a thread reads them, so they take no time of
+//! the turn.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,7 @@ use fastproc::{
     source::service::wire::{Op, Request, Status},
 };
 
-use super::Service;
+use super::{Service, cgroups::CgroupCosts};
 use crate::{
     blame::Reason, budget::cpu_time, buffers::Contents, cgroups, exits::Range, tiers::COUNT,
     view::View,
@@ -42,6 +43,14 @@ impl Waiting {
     pub(super) fn uid(&self) -> u32 {
         self.view.uid()
     }
+}
+
+/// Users in the order in which work was last done for them: for cgroups, and for everything else.
+pub(super) type Orders = [Vec<u32>; 2];
+
+/// In which of the orders a request takes its turn.
+fn order_of(request: &Request) -> usize {
+    usize::from(request.op != Op::Cgroups)
 }
 
 /// Requests that wait for texts that are being read for others, by the time until which they wait.
@@ -97,14 +106,6 @@ pub(super) struct Costs {
     pub(super) cgroups: [CgroupCosts; cgroups::COUNT],
 }
 
-/// What a snapshot of the cgroups took.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CgroupCosts {
-    pub(super) read: Duration,
-    pub(super) write: Duration,
-    pub(super) bytes: usize,
-}
-
 /// What became of a request in this turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -128,10 +129,15 @@ impl Service {
             self.parked.take_due(Instant::now())
         };
         waiting.append(&mut self.waiting);
-        let mut served = std::mem::take(&mut self.served);
+        let mut orders = std::mem::take(&mut self.orders);
         // The user who has waited longest for work comes first.
-        waiting.sort_by_key(|waiting| served.iter().position(|&uid| uid == waiting.uid()));
-        let (began, mut fresh) = (Instant::now(), Vec::new());
+        waiting.sort_by_key(|waiting| {
+            let order = order_of(&waiting.request);
+            let mut served = orders[order].iter();
+            let place = served.position(|&uid| uid == waiting.uid());
+            (order, place)
+        });
+        let (began, mut fresh) = (Instant::now(), Orders::default());
         self.can_go_on = false;
         waiting.retain(|waiting| {
             let Some(client) = self.clients.get(&waiting.client) else {
@@ -139,6 +145,7 @@ impl Service {
             };
             debug_assert!(client.waits);
             let uid = waiting.uid();
+            let fresh = &mut fresh[order_of(&waiting.request)];
             self.asking.add(client.account, 1);
             let comes_later =
                 fresh.contains(&uid) || (!fresh.is_empty() && began.elapsed() >= LONGEST_TURN);
@@ -158,12 +165,14 @@ impl Service {
                 }
             }
         });
-        served.retain(|uid| !fresh.contains(uid));
-        served.append(&mut fresh);
-        let forgotten = served.len().saturating_sub(USERS_IN_ORDER);
-        served.drain(..forgotten);
+        for (served, mut fresh) in orders.iter_mut().zip(fresh) {
+            served.retain(|uid| !fresh.contains(uid));
+            served.append(&mut fresh);
+            let forgotten = served.len().saturating_sub(USERS_IN_ORDER);
+            served.drain(..forgotten);
+        }
         self.waiting = waiting;
-        self.served = served;
+        self.orders = orders;
     }
 
     fn step(&mut self, waiting: &Waiting, comes_later: bool) -> Step {

@@ -195,7 +195,7 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
     state.act(Place::Cgroups, Action::Reverse);
     assert_eq!(state.settings.cgroups.sort, "memory");
     state.take(Prompt::Columns, "memory,path").expect("columns");
-    state.take(Prompt::Filter, "path ~ a").expect("a filter");
+    state.take(Prompt::Filter, "path =~ a").expect("a filter");
     assert_eq!(state.settings.cgroups.columns, ["memory", "path"]);
     let again = cgroups::Table::new(&state.settings.cgroups).expect("it was taken before");
     let shown =

@@ -1,19 +1,28 @@
 //! The options of a collector of cgroups.
 
-use std::{fmt, path::Path, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 use super::{
-    Cgroups, Reader,
+    Bounds, Cgroups, Reader,
     error::Error,
     fields::Fields,
     files::Files,
     object::{Bpf, Met},
     pressure::Totals,
     record::Record,
+    served::Served,
     stat::Lines,
     tree::Tree,
 };
-use crate::source::bpf::SECTION;
+use crate::source::{
+    bpf::SECTION,
+    service::{socket_path, timeout},
+};
 
 /// A source of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +30,8 @@ use crate::source::bpf::SECTION;
 pub enum Source {
     /// The kernel's structures, by a BPF program (Linux 6.7).
     Bpf,
+    /// A service ([`SourceKind::Service`](crate::SourceKind::Service)), which shows a user what it may read.
+    Service,
     /// The kernel's files.
     Files,
 }
@@ -30,6 +41,7 @@ impl Source {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bpf => "bpf",
+            Self::Service => "service",
             Self::Files => "files",
         }
     }
@@ -45,10 +57,11 @@ impl FromStr for Source {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = [Self::Bpf, Self::Files]
+        let known = [Self::Bpf, Self::Service, Self::Files]
             .into_iter()
             .find(|source| source.name() == name);
-        known.ok_or_else(|| format!("there is no source {name:?}; there are bpf and files"))
+        known
+            .ok_or_else(|| format!("there is no source {name:?}; there are bpf, service and files"))
     }
 }
 
@@ -60,6 +73,8 @@ pub struct Builder {
     source: Option<Source>,
     max_age: Duration,
     section: Duration,
+    timeout: Option<Duration>,
+    pub(super) bounds: Bounds,
 }
 
 impl Builder {
@@ -69,6 +84,8 @@ impl Builder {
             source: None,
             max_age: Duration::ZERO,
             section: SECTION,
+            timeout: timeout(),
+            bounds: Bounds::default(),
         }
     }
 
@@ -78,7 +95,7 @@ impl Builder {
         self
     }
 
-    /// The only source to use. Default: `bpf` if it can be used, else `files`.
+    /// The only source to use. Default: `bpf` if it can be used, else a service if there is one, else `files`.
     pub fn source(mut self, source: Option<Source>) -> Self {
         self.source = source;
         self
@@ -97,22 +114,36 @@ impl Builder {
         self
     }
 
+    /// How long to wait for an answer of a service. For tests.
+    #[doc(hidden)]
+    pub fn service_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
     /// Opens the hierarchy and its source.
     ///
     /// # Errors
     /// The hierarchy is not mounted, or the requested source cannot be used.
     pub fn open(self) -> Result<Cgroups, Error> {
-        self.open_tree(Tree::open()?)
+        self.open_tree(Tree::open()?, socket_path())
+    }
+
+    /// Opens the hierarchy, with a service at this socket, or without one.
+    #[doc(hidden)]
+    pub fn open_at(self, socket: Option<&Path>) -> Result<Cgroups, Error> {
+        self.open_tree(Tree::open()?, socket.map(Path::to_owned))
     }
 
     /// Opens a folder with files of cgroups that were recorded. For tests.
     #[doc(hidden)]
     pub fn open_recorded(self, folder: &Path) -> Result<Cgroups, Error> {
         self.source(Some(Source::Files))
-            .open_tree(Tree::at(folder)?)
+            .open_tree(Tree::at(folder)?, None)
     }
 
-    fn open_tree(self, mut tree: Tree) -> Result<Cgroups, Error> {
+    fn open_tree(self, mut tree: Tree, socket: Option<PathBuf>) -> Result<Cgroups, Error> {
+        tree.bounds = self.bounds;
         let mut files = Files::default();
         let root = tree.root_id();
         let mut expected = Record::default();
@@ -123,6 +154,8 @@ impl Builder {
             .unwrap_or_default()
             .to_owned();
         tree.check()?;
+        // The program's maps have room for all.
+        self.bounds.check(expected.identity.descendants)?;
         let has = |controller: &str| {
             available
                 .split_ascii_whitespace()
@@ -140,29 +173,25 @@ impl Builder {
             }
         }
         let mut refusal = None;
-        let bpf = match self.source {
-            Some(Source::Files) => None,
-            source => match Bpf::open(
-                fields,
-                self.section,
-                expected.identity.descendants.saturating_add(1),
-            ) {
-                Ok(bpf) => Some(bpf),
-                Err(error) if source.is_some() => return Err(error),
-                Err(error) => {
-                    refusal = Some(error);
-                    None
-                }
-            },
+        let expected = expected.identity.descendants.saturating_add(1);
+        let by_bpf =
+            || Bpf::open(fields, self.section, expected).map(|bpf| Reader::Bpf(Box::new(bpf)));
+        let served =
+            |only| Served::open(socket, only, self.timeout).map(|of| Reader::Service(Box::new(of)));
+        let reader = match self.source {
+            Some(Source::Bpf) => by_bpf()?,
+            Some(Source::Service) => served(true)?,
+            Some(Source::Files) => Reader::Files(Vec::new()),
+            None => by_bpf().unwrap_or_else(|error| {
+                refusal = Some(error);
+                served(false).unwrap_or_else(|_| Reader::Files(Vec::new()))
+            }),
         };
         Ok(Cgroups {
             fields,
             absent,
             refusal,
-            reader: match bpf {
-                Some(bpf) => Reader::Bpf(Box::new(bpf)),
-                None => Reader::Files(Vec::new()),
-            },
+            reader,
             tree,
             files,
             met: Met::default(),

@@ -53,7 +53,22 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// There are more cgroups, or longer paths of them, than this reader was told to take.
+    #[error("there are too many cgroups, or their paths are too long, for this reader")]
+    TooMany,
+
     /// The program could not be loaded or run.
     #[error(transparent)]
     Bpf(#[from] error::Error),
+}
+
+impl Error {
+    /// Whether opening may succeed later: there was not enough memory, or no descriptor was free.
+    #[doc(hidden)]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Bpf(error) => error.is_temporary(),
+            _ => false,
+        }
+    }
 }

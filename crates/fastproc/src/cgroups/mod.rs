@@ -28,9 +28,10 @@
 //! # Visibility
 //!
 //! A snapshot contains the cgroups whose directories are below the mount of the hierarchy for this process, so a reader
-//! in a cgroup namespace sees no others. The source `bpf` also needs `CAP_DAC_READ_SEARCH`; without it the files are
-//! read, and the kernel decides.
+//! in a cgroup namespace sees no others. The source `bpf` also needs `CAP_DAC_READ_SEARCH`. Without it a service is
+//! asked, which checks what this user may read, or the files are read, and the kernel decides.
 
+mod bounds;
 mod builder;
 mod difference;
 mod error;
@@ -41,6 +42,7 @@ mod object;
 mod pressure;
 mod proofs;
 pub mod record;
+mod served;
 mod snapshot;
 mod stat;
 mod text;
@@ -56,6 +58,7 @@ use object::{Bpf, Met};
 use pressure::Totals;
 use proofs::Proofs;
 use record::{Device, Record};
+use served::Served;
 use stat::Lines;
 use tree::Tree;
 
@@ -69,6 +72,8 @@ pub use self::{
     stat::StatLine,
     text::TextFile,
 };
+#[doc(hidden)]
+pub use bounds::Bounds;
 #[cfg(test)]
 pub(crate) use object::{OBJECT, layout};
 
@@ -100,6 +105,7 @@ pub struct Cgroups {
 #[derive(Debug)]
 enum Reader {
     Bpf(Box<Bpf>),
+    Service(Box<Served>),
     Files(Vec<Record>),
 }
 
@@ -113,11 +119,12 @@ impl Cgroups {
         Builder::new()
     }
 
-    /// The source in use.
+    /// The source in use: while a service does not answer, this is that of the files.
     pub fn source(&self) -> Source {
-        match self.reader {
+        match &self.reader {
             Reader::Bpf(_) => Source::Bpf,
-            Reader::Files(_) => Source::Files,
+            Reader::Service(served) if served.is_used() => Source::Service,
+            Reader::Service(_) | Reader::Files(_) => Source::Files,
         }
     }
 
@@ -139,7 +146,7 @@ impl Cgroups {
 
     /// Whether memory.stat is read as text, because the names of the kernel's stored values are unknown.
     pub fn reads_memory_stat_as_text(&self) -> bool {
-        self.by_text || matches!(self.reader, Reader::Files(_))
+        self.by_text || self.source() == Source::Files
     }
 
     /// The longest run of the program during the last snapshot, for measurements.
@@ -153,6 +160,8 @@ impl Cgroups {
     /// # Errors
     /// The program could not be run, the cgroups did not fit into memory, or this process may not open more files.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
+        // Until then nothing is read, and the last snapshot stays.
+        self.check_count()?;
         self.devices.clear();
         let read = self.read();
         if let Err(error) = self.tree.check().and(read) {
@@ -164,6 +173,11 @@ impl Cgroups {
 
     fn read(&mut self) -> Result<(), Error> {
         match self.reader {
+            Reader::Service(_) => {
+                if !self.read_served()? {
+                    self.read_files();
+                }
+            }
             Reader::Files(_) => self.read_files(),
             Reader::Bpf(_) => {
                 self.flush();
@@ -178,6 +192,7 @@ impl Cgroups {
     pub fn last(&self) -> Snapshot<'_> {
         let records = match &self.reader {
             Reader::Bpf(bpf) => bpf.parts(self.met).0,
+            Reader::Service(served) => &served.records,
             Reader::Files(records) => records,
         };
         Snapshot {
@@ -218,7 +233,7 @@ impl Cgroups {
 
     fn read_files(&mut self) {
         let Self {
-            reader: Reader::Files(records),
+            reader,
             tree,
             files,
             shown,
@@ -226,11 +241,14 @@ impl Cgroups {
             lines,
             fields,
             ..
-        } = self
-        else {
-            return;
+        } = self;
+        let records = match reader {
+            Reader::Bpf(_) => return,
+            Reader::Service(served) => &mut served.records,
+            Reader::Files(records) => records,
         };
         self.met.began_ns = boottime_ns();
+        devices.clear();
         records.clear();
         shown.clear();
         tree.begin();
@@ -296,7 +314,7 @@ impl Cgroups {
         };
         shown.clear();
         self.met = Met::default();
-        self.met = bpf.walk()?;
+        self.met = bpf.walk(tree.bounds.cgroups)?;
         let (records, _) = bpf.parts(self.met);
         tree.begin();
         for (at, record) in records.iter().enumerate() {

@@ -36,6 +36,8 @@ pub(crate) static OBJECT: ObjectFile = object_file!("cgroups.bpf");
 const CLOCK_READINGS: u32 = 3;
 const COMPARE_CLOCKS: &str = "compare_clocks";
 
+/// The most devices of a cgroup, on average, for which there is room in the end.
+const MOST_DEVICES: usize = 16;
 /// The most repetitions of a walk whose cgroups outgrow their array.
 const MAX_GROWTHS: u32 = 8;
 /// The walk does not call it, but kernels have it since the same version as the functions that the walk needs.
@@ -164,8 +166,11 @@ impl Bpf {
         &self.types
     }
 
-    /// Walks all cgroups.
-    pub(super) fn walk(&mut self) -> Result<Met, Error> {
+    /// Walks all cgroups, which should be `most` at most. The arrays grow until they have room for about twice as many:
+    /// the walk also meets cgroups that are not below this mount.
+    pub(super) fn walk(&mut self, most: usize) -> Result<Met, Error> {
+        let most_records = most.saturating_mul(2);
+        let most_devices = most_records.saturating_mul(MOST_DEVICES);
         for _ in 0..MAX_GROWTHS {
             let clock_ns = self.loaded.clock_ns()?;
             let began_ns = boottime_ns();
@@ -186,13 +191,19 @@ impl Bpf {
                     longest_section: Duration::from_nanos(run.longest_ns),
                 });
             }
+            let mut capacity = self.capacity;
             if run.lost_records != 0 {
-                self.capacity.records = self.capacity.records.saturating_mul(2);
+                capacity.records = grown(capacity.records, most_records)?;
             }
-            if run.lost_devices != 0 || self.settings.groups & Fields::IO.bits() != 0 {
-                self.capacity.devices = self.capacity.devices.saturating_mul(2);
+            if run.lost_devices != 0 {
+                capacity.devices = grown(capacity.devices, most_devices)?;
+            } else if self.settings.groups & Fields::IO.bits() != 0 {
+                // More cgroups have more devices.
+                capacity.devices =
+                    grown(capacity.devices, most_devices).unwrap_or(capacity.devices);
             }
-            self.loaded = Walk::load(&self.settings, self.capacity, &self.types)?;
+            self.loaded = Walk::load(&self.settings, capacity, &self.types)?;
+            self.capacity = capacity;
         }
         Err(Error::Overflow {
             capacity: self.capacity.records,
@@ -213,6 +224,15 @@ impl Bpf {
             &self.loaded.devices.as_slice()[..met.devices],
         )
     }
+}
+
+/// Twice the length of an array, but `most` at most.
+fn grown(len: u32, most: usize) -> Result<u32, Error> {
+    let most = u32::try_from(most).unwrap_or(u32::MAX);
+    if len >= most {
+        return Err(Error::TooMany);
+    }
+    Ok(len.saturating_mul(2).min(most))
 }
 
 impl Walk {
@@ -263,6 +283,14 @@ mod tests {
     use fastproc_testbed::{Cgroup, gate, wait_until};
 
     use super::*;
+
+    #[test]
+    fn arrays_grow_up_to_their_bound() {
+        assert_eq!(grown(100, usize::MAX).ok(), Some(200));
+        assert_eq!(grown(100, 150).ok(), Some(150));
+        assert!(matches!(grown(150, 150), Err(Error::TooMany)));
+        assert!(matches!(grown(u32::MAX, usize::MAX), Err(Error::TooMany)));
+    }
 
     /// Between two runs all cgroups that the walk met last are removed: it looks for remaining ones, one cgroup in each
     /// run.

@@ -223,6 +223,15 @@ impl Lines {
         }
     }
 
+    /// Takes names that are each followed by a line feed, of values in that order.
+    pub(super) fn set_names(&mut self, names: &str) {
+        let names = names.lines().take(STAT_SLOTS);
+        if !names.clone().eq(self.names.iter()) {
+            self.names = names.map(str::to_owned).collect();
+            self.sources.clear();
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

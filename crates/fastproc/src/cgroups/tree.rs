@@ -20,7 +20,7 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::error::Error;
+use super::{bounds::Bounds, error::Error};
 use crate::base::{cgroup_root, error, mounts};
 
 /// Kept files have descriptors below the limit divided by this.
@@ -37,6 +37,13 @@ pub(super) struct Tree {
     /// Only files whose descriptors are below this number stay open. The kernel gives the lowest free number, so the
     /// higher ones stay free for the rest of the program, however many trees it has.
     keeps_below: i32,
+    pub(super) bounds: Bounds,
+    /// The number of files that are open.
+    kept: usize,
+    /// The number of directories that were left out in this pass because their paths are too long.
+    pub(super) left_out: usize,
+    /// Whether there are more directories than the bounds allow.
+    is_over: bool,
     /// Why something could not be opened that may well exist.
     want: Option<Errno>,
 }
@@ -73,6 +80,10 @@ impl Tree {
             directories: HashMap::new(),
             generation: 0,
             keeps_below: 0,
+            bounds: Bounds::default(),
+            kept: 0,
+            left_out: 0,
+            is_over: false,
             want: None,
         };
         tree.insert(root_id, b"/");
@@ -88,12 +99,30 @@ impl Tree {
     }
 
     fn insert(&mut self, id: u64, path: &[u8]) {
-        self.directories.entry(id).or_insert_with(|| Directory {
+        if self.directories.contains_key(&id) {
+            return;
+        }
+        if path.len() > self.bounds.path_bytes {
+            self.left_out += 1;
+            return;
+        }
+        // As many may be gone, which is known at the end of the pass.
+        if self.directories.len() >= self.bounds.cgroups.saturating_mul(2) {
+            self.is_over = true;
+            return;
+        }
+        let directory = Directory {
             path: path.into(),
             met: 0,
             listed: 0,
             files: Vec::new(),
-        });
+        };
+        self.directories.insert(id, directory);
+    }
+
+    /// Whether what is known of the tree is within these bounds.
+    pub(super) fn fits(&self, bounds: Bounds) -> bool {
+        self.directories.len() <= bounds.cgroups
     }
 
     /// Looks a cgroup up by its path, and returns its id.
@@ -123,6 +152,7 @@ impl Tree {
     /// Begins a pass over all cgroups.
     pub(super) fn begin(&mut self) {
         self.generation = self.generation.wrapping_add(1);
+        self.left_out = 0;
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         self.keeps_below = i32::try_from(limit / SPARED).unwrap_or(i32::MAX);
     }
@@ -146,20 +176,38 @@ impl Tree {
         }
     }
 
+    /// Meets a cgroup whose path is known from elsewhere.
+    pub(super) fn learn(&mut self, id: u64, path: &[u8]) {
+        self.insert(id, path);
+        if let Some(directory) = self.directories.get_mut(&id) {
+            directory.met = self.generation;
+        }
+    }
+
     /// Ends the pass: cgroups that were not met are gone.
     pub(super) fn end(&mut self) {
         let Self {
             generation,
             directories,
             root_id,
+            kept,
+            bounds,
+            is_over,
             ..
         } = self;
         directories.retain(|id, directory| directory.met == *generation || id == root_id);
+        *is_over |= directories.len() > bounds.cgroups;
+        *kept = directories.values().map(|of| of.files.len()).sum();
     }
 
-    /// Whether everything was read since the last call that could be, and was not left out for want of descriptors.
+    /// Whether everything was read since the last call that could be, and was not left out for want of descriptors, or
+    /// because of the bounds.
     pub(super) fn check(&mut self) -> Result<(), Error> {
-        let Some(errno) = self.want.take() else {
+        let want = self.want.take();
+        if std::mem::take(&mut self.is_over) {
+            return Err(Error::TooMany);
+        }
+        let Some(errno) = want else {
             return Ok(());
         };
         let source = io::Error::from(errno);
@@ -179,6 +227,9 @@ impl Tree {
             return Vec::new();
         };
         directory.listed = generation;
+        if self.is_over {
+            return Vec::new();
+        }
         let path = directory.path.clone();
         let Some(opened) = self.open_at(&relative(&path, ""), OFlags::DIRECTORY) else {
             return Vec::new();
@@ -223,13 +274,15 @@ impl Tree {
             if result.is_err() {
                 // Its controller was disabled.
                 directory.files.swap_remove(place);
+                self.kept = self.kept.saturating_sub(1);
             }
             result.ok()?
         } else {
             let path = relative(&directory.path, name);
             let file = self.open_at(&path, OFlags::empty())?;
             let len = pread_all(&file, memory).ok()?;
-            if file.as_raw_fd() < self.keeps_below {
+            if file.as_raw_fd() < self.keeps_below && self.kept < self.bounds.descriptors {
+                self.kept += 1;
                 self.directories.get_mut(&id)?.files.push((name, file));
             }
             len
@@ -312,7 +365,12 @@ mod tests {
             assert_eq!(tree.read(b, "memory.stat", &mut memory), None);
             assert_eq!(tree.directories[&b].files.len(), 1);
         }
-        // No descriptor is low enough.
+        // No descriptor is low enough, or there are enough.
+        assert_eq!(tree.kept, 1);
+        tree.bounds.descriptors = 1;
+        assert!(tree.read(a, "own", &mut memory).is_some());
+        assert!(tree.directories[&a].files.is_empty());
+        tree.bounds.descriptors = 2;
         tree.keeps_below = 0;
         assert!(tree.read(a, "own", &mut memory).is_some());
         assert!(tree.directories[&a].files.is_empty());
@@ -322,7 +380,81 @@ mod tests {
         assert!(tree.meet(root, 0) && tree.children(root).is_empty());
         tree.end();
         assert_eq!((tree.path(a), tree.path(b)), (None, None));
+        assert_eq!(tree.kept, 0);
         assert!(tree.check().is_ok());
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+
+    /// Meets all directories. Returns how many are known then, how many have too long paths, and whether there are not
+    /// too many.
+    fn pass(tree: &mut Tree) -> (usize, usize, bool) {
+        tree.begin();
+        let mut left = vec![(tree.root_id(), 0)];
+        while let Some((id, parent)) = left.pop() {
+            if tree.meet(id, parent) {
+                left.extend(tree.children(id).into_iter().map(|child| (child, id)));
+            }
+        }
+        tree.end();
+        (tree.directories.len(), tree.left_out, tree.check().is_ok())
+    }
+
+    /// However many directories there are and however long their paths, no more is kept or looked up.
+    #[test]
+    fn what_is_beyond_the_bounds_takes_nothing() {
+        let folder = std::env::temp_dir().join(format!("fastproc-bounds-{}", std::process::id()));
+        for at in 0..9 {
+            fs::create_dir_all(folder.join(format!("{at}/deep/er"))).expect("a folder");
+        }
+        let pass = |bounds| {
+            let mut tree = Tree::at(&folder).expect("a folder");
+            tree.bounds = bounds;
+            pass(&mut tree)
+        };
+        let all = 1 + 9 * 3;
+        assert_eq!(pass(Bounds::default()), (all, 0, true));
+        let exactly = Bounds {
+            cgroups: all,
+            path_bytes: "/0/deep/er".len(),
+            descriptors: 0,
+        };
+        assert_eq!(pass(exactly), (all, 0, true));
+        let fewer = |cgroups| pass(Bounds { cgroups, ..exactly });
+        assert!(!fewer(all - 1).2);
+        let (count, _, fits) = fewer(5);
+        assert!(count <= 2 * 5 && !fits);
+        // Only the long paths are left out, and counted once, without what is below them.
+        let shorter = |path: &str| {
+            pass(Bounds {
+                path_bytes: path.len(),
+                ..exactly
+            })
+        };
+        assert_eq!(shorter("/0/deep/e"), (1 + 9 * 2, 9, true));
+        assert_eq!(shorter("/0"), (1 + 9, 9, true));
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+
+    /// They are moved away, not removed: a new directory might have the number of a removed one.
+    #[test]
+    fn directories_that_are_gone_do_not_count() {
+        let folder = std::env::temp_dir().join(format!("fastproc-gone-{}", std::process::id()));
+        let [inside, away] = ["inside", "away"].map(|name| folder.join(name));
+        for folder in [&inside, &away] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        let mut tree = Tree::at(&inside).expect("a folder");
+        tree.bounds.cgroups = 1 + 9;
+        for round in 0..3 {
+            let names: Vec<_> = (0..9).map(|at| format!("{round}-{at}")).collect();
+            for name in &names {
+                fs::create_dir(inside.join(name)).expect("a folder");
+            }
+            assert_eq!(pass(&mut tree), (1 + 9, 0, true));
+            for name in &names {
+                fs::rename(inside.join(name), away.join(name)).expect("they are ours");
+            }
+        }
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

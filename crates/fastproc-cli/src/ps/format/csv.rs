@@ -85,7 +85,7 @@ fn is_formula(text: &[u8]) -> bool {
 
 /// The original error of the output: if it were wrapped, nobody could see whether the pipe was closed or the disk is
 /// full.
-fn plain(error: ::csv::Error) -> io::Error {
+pub fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),

@@ -29,7 +29,7 @@ super::families! {
     SHOWN = "fastproc_cgroups_shown" Gauge &[],
         "Cgroups that have metrics.";
     LEFT_OUT = "fastproc_cgroups_left_out" Gauge &[],
-        "Cgroups that have none, because there are more than --max-cgroups.";
+        "Cgroups that have none, because there are more than --max-cgroups, or their paths are too long.";
 }
 
 /// How cgroups are read, and how many of them have metrics.
@@ -93,7 +93,7 @@ impl CgroupMetrics {
         let cgroups = Cgroups::builder()
             .fields(Fields::all())
             .source(settings.source)
-            .open()?;
+            .open_at(None)?;
         Ok(Self::new(cgroups, settings.most, names))
     }
 
@@ -180,7 +180,7 @@ impl CgroupMetrics {
             }
         });
         let rows: Vec<_> = rows.collect();
-        let left_out = snapshot.len() - rows.len();
+        let left_out = snapshot.len() - rows.len() + snapshot.left_out();
         text.one(&SHOWN, Value::Whole(rows.len() as u64));
         text.one(&LEFT_OUT, Value::Whole(left_out as u64));
         for metric in METRICS {

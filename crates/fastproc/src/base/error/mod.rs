@@ -270,11 +270,52 @@ impl Error {
         Self::descriptor_limit(&source).unwrap_or(Self::Host { path, source })
     }
 
+    /// Whether the same may succeed later: there was not enough memory, or no descriptor was free.
+    pub(crate) fn is_temporary(&self) -> bool {
+        let lacks = |source: &io::Error| {
+            let errno = Errno::from_io_error(source);
+            matches!(errno, Some(Errno::NOMEM | Errno::MFILE | Errno::NFILE))
+        };
+        match self {
+            Self::Descriptors { .. } | Self::MemoryLimit { .. } => true,
+            Self::NoBtf(source)
+            | Self::NoSys(source)
+            | Self::Run(source)
+            | Self::Map { source, .. }
+            | Self::Host { source, .. } => lacks(source),
+            // Of a refusal only the text is known.
+            Self::Verifier { reason, .. } => [Errno::NOMEM, Errno::NFILE]
+                .into_iter()
+                .any(|errno| reason.ends_with(&io::Error::from(errno).to_string())),
+            _ => false,
+        }
+    }
+
     /// The error for the limit of descriptors, if `error` is about it.
     pub(crate) fn descriptor_limit(error: &io::Error) -> Option<Self> {
         let errno = Errno::from_io_error(error)?;
         (errno == Errno::MFILE).then(|| Self::Descriptors {
             limit: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn want_of_memory_and_of_descriptors_is_temporary() {
+        let refused = |errno: Errno| Error::Verifier {
+            reason: format!("failed to create a map: {}", io::Error::from(errno)),
+            log: String::new(),
+        };
+        assert!(refused(Errno::NOMEM).is_temporary() && !refused(Errno::PERM).is_temporary());
+        let map = |errno: Errno| Error::Map {
+            map: "records",
+            source: errno.into(),
+        };
+        assert!(map(Errno::NOMEM).is_temporary() && !map(Errno::PERM).is_temporary());
+        assert!(Error::Descriptors { limit: 1 }.is_temporary() && !Error::Lockdown.is_temporary());
     }
 }

@@ -3,6 +3,7 @@
 //! A snapshot takes one message each way. The answer names a buffer, and the first answer that names it carries
 //! its descriptor. The buffer is lent to the reader until its next request.
 
+mod cgroups;
 mod connection;
 mod environment;
 mod exits;
@@ -16,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use cgroups::CgroupClient;
 pub(crate) use environment::has_more_rights_than_its_caller;
 #[doc(hidden)]
 pub use environment::{DEFAULT_SOCKET, SOCKET_VARIABLE, TIMEOUT_VARIABLE, socket_path, timeout};

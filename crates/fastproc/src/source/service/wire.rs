@@ -202,7 +202,7 @@ pub struct Reply {
     pub read_for_ns: u64,
     /// Records that changed while they were read, and were read again from `/proc`.
     pub torn: u32,
-    /// Processes that the walk does not meet.
+    /// Processes that the walk does not meet, or cgroups that were left out because of their long paths.
     pub missed: u32,
     /// The service's own source: 1 `bpf`, 2 `bpf-iter`, 3 `procfs`.
     pub source: u64,

@@ -1,0 +1,374 @@
+//! Cgroups: a thread of its own reads them when a reader asks, so nobody else waits for it, however many there are.
+//!
+//! The thread has the collectors while it works, and gives them back with its answer.
+
+mod answer;
+mod permission;
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::{
+        Arc,
+        mpsc::{Receiver, TryRecvError, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use fastproc::{
+    cgroups::{self, Bounds, Fields},
+    source::service::wire::Status,
+};
+
+pub(crate) use self::answer::Answer;
+use self::{answer::Draft, permission::Permission};
+use crate::{budget::cpu_time, view::View};
+
+/// The number of collectors: pressure costs more than all the rest, so one is without it.
+pub(crate) const COUNT: usize = 2;
+/// Files that each collector keeps open, and what it opens besides.
+const KEPT: usize = 256;
+/// The most descriptors of all collectors.
+pub(crate) const DESCRIPTORS: usize = COUNT * (KEPT + 32);
+
+/// How much is read for root. Users may make as many cgroups as memory permits.
+const OF_ROOT: Bounds = Bounds {
+    cgroups: 1 << 16,
+    // The path of a container of Kubernetes has about 200, and one in a container adds as much.
+    path_bytes: 1 << 10,
+    descriptors: KEPT,
+};
+
+/// Which collector reads these groups.
+pub(crate) fn collector_of(groups: Fields) -> usize {
+    usize::from(groups.contains(Fields::PRESSURE))
+}
+
+/// What a thread is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) view: View,
+    pub(crate) groups: Fields,
+    /// The generation of the last snapshot, if that is young enough.
+    pub(crate) known: Option<u64>,
+    /// That of a new one.
+    pub(crate) next: u64,
+    /// The most cgroups that users are shown.
+    pub(crate) most_of_user: usize,
+}
+
+/// What a thread has done.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) generation: u64,
+    pub(crate) answer: Result<Answer, Status>,
+    /// Whether it is of an earlier snapshot.
+    pub(crate) was_known: bool,
+    /// CPU time of making the snapshot, and of all.
+    pub(crate) read: Duration,
+    pub(crate) cpu: Duration,
+}
+
+/// The state of the thread.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    Reading,
+    Done(Box<Done>),
+    /// The thread has panicked.
+    Failed,
+}
+
+/// The collectors of cgroups.
+#[derive(Debug, Default)]
+pub(crate) struct Cgroups {
+    /// `None` while a thread has them.
+    all: Option<Box<Collectors>>,
+    /// When the last snapshot of each began, and its generation.
+    read: [Option<(Instant, u64)>; COUNT],
+    /// The largest generation of all snapshots. Buffers refer to them, whatever becomes of the collectors.
+    generation: u64,
+    running: Option<Receiver<(Box<Collectors>, Done)>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Collectors {
+    all: [Option<cgroups::Cgroups>; COUNT],
+    read: [Option<(Instant, u64)>; COUNT],
+}
+
+/// Tells the service when it is dropped, at the end of a thread.
+struct Signal(Arc<OwnedFd>);
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        // It fails only if the counter overflows, which takes more readings than there can be.
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Cgroups {
+    /// The generation of the last snapshot, if it began at `since` or later.
+    pub(crate) fn read_since(&self, at: usize, since: Option<Instant>) -> Option<u64> {
+        let (read, generation) = self.read[at]?;
+        since
+            .is_none_or(|since| read >= since)
+            .then_some(generation)
+    }
+
+    /// The generation of the next snapshot.
+    pub(crate) fn next_generation(&self) -> u64 {
+        self.generation + 1
+    }
+
+    /// Whether a thread is at work.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Starts a thread, which has the rights that this one has now. `done` is written to when it is over.
+    pub(crate) fn start(&mut self, wish: Wish, done: Arc<OwnedFd>) -> io::Result<()> {
+        let (sender, running) = channel();
+        let (give, take) = channel::<Box<Collectors>>();
+        let work = move || {
+            // Dropped last, after the answer was sent or the sender was dropped by a panic.
+            let _signal = Signal(done);
+            let sender = sender;
+            let Ok(mut all) = take.recv() else {
+                return;
+            };
+            let done = all.make(wish);
+            // The receiver is gone if the service has ended.
+            let _ = sender.send((all, done));
+        };
+        thread::Builder::new().name("cgroups".into()).spawn(work)?;
+        // Only now: a thread that could not be started would have taken them along.
+        let _ = give.send(self.all.take().unwrap_or_default());
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// What became of the thread, if one was started.
+    pub(crate) fn progress(&mut self) -> Option<Progress> {
+        Some(match self.running.as_ref()?.try_recv() {
+            Err(TryRecvError::Empty) => Progress::Reading,
+            Ok((all, done)) => {
+                *self = Self {
+                    read: all.read,
+                    all: Some(all),
+                    generation: self.generation.max(done.generation),
+                    running: None,
+                };
+                Progress::Done(Box::new(done))
+            }
+            Err(TryRecvError::Disconnected) => {
+                // It may have made a snapshot, which nobody was shown.
+                *self = Self {
+                    generation: self.generation,
+                    ..Self::default()
+                };
+                Progress::Failed
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) type Held = std::sync::mpsc::Sender<(Box<Collectors>, Done)>;
+
+#[cfg(test)]
+impl Cgroups {
+    /// As if a thread were at work until this is dropped.
+    pub(crate) fn hold(&mut self) -> Held {
+        let (sender, running) = channel();
+        self.running = Some(running);
+        sender
+    }
+}
+
+impl Collectors {
+    fn make(&mut self, wish: Wish) -> Done {
+        let began = cpu_time();
+        let bounds = match wish.view {
+            View::All => OF_ROOT,
+            View::Of(_) => Bounds {
+                cgroups: wish.most_of_user.min(OF_ROOT.cgroups),
+                ..OF_ROOT
+            },
+        };
+        let at = collector_of(wish.groups);
+        let read = match wish.known {
+            Some(generation) => Ok(generation),
+            None => self.read(at, bounds, wish.next),
+        };
+        let after = cpu_time();
+        let answer = read.and_then(|generation| self.answer(wish, bounds, generation));
+        Done {
+            generation: read.unwrap_or(0),
+            answer,
+            was_known: wish.known.is_some(),
+            read: after.saturating_sub(began),
+            cpu: cpu_time().saturating_sub(began),
+        }
+    }
+
+    /// Makes a snapshot of this generation, which it returns.
+    fn read(&mut self, at: usize, bounds: Bounds, generation: u64) -> Result<u64, Status> {
+        let began = Instant::now();
+        let read = self.snapshot(at, bounds);
+        // If there are too many cgroups nothing is read, and the last snapshot stays.
+        let last = self.all[at].as_ref();
+        if last.is_none_or(|collector| collector.last().is_empty()) {
+            self.read[at] = None;
+        }
+        read?;
+        self.read[at] = Some((began, generation));
+        Ok(generation)
+    }
+
+    fn snapshot(&mut self, at: usize, bounds: Bounds) -> Result<(), Status> {
+        let collector = match &mut self.all[at] {
+            Some(collector) => collector,
+            none => none.insert(open(at, bounds)?),
+        };
+        collector.set_bounds(bounds);
+        collector
+            .snapshot()
+            .map(drop)
+            .map_err(|error| status(&error))
+    }
+
+    /// Converts the last snapshot to what the view may see of it. The files are checked after it was made.
+    fn answer(&self, wish: Wish, bounds: Bounds, generation: u64) -> Result<Answer, Status> {
+        let Wish { view, groups, .. } = wish;
+        let collector = self.all[collector_of(groups)].as_ref();
+        let collector = collector.ok_or(Status::Failed)?;
+        // It may have been made for root.
+        if !collector.fits(bounds) {
+            return Err(Status::Busy);
+        }
+        let mut permission = match view {
+            View::All => None,
+            View::Of(reader) => Some(Permission::new(collector.mount(), reader, groups)?),
+        };
+        let snapshot = collector.last();
+        let mut draft = Draft::new(snapshot, groups, collector.source(), generation);
+        for cgroup in snapshot.iter() {
+            let permitted = match &mut permission {
+                None => Some(groups),
+                Some(permission) => permission.of(cgroup),
+            };
+            if let Some(groups) = permitted {
+                draft.push(snapshot, cgroup, groups);
+            }
+        }
+        Ok(draft.finish())
+    }
+}
+
+/// Opens a collector, if there are no more cgroups than these bounds allow: the program's maps have room for all.
+fn open(at: usize, bounds: Bounds) -> Result<cgroups::Cgroups, Status> {
+    let fields = [Fields::all() - Fields::PRESSURE, Fields::all()][at];
+    let builder = cgroups::Cgroups::builder().fields(fields).bounds(bounds);
+    // Not by itself.
+    let collector = builder.open_at(None).map_err(|error| status(&error))?;
+    // It would read the files for as long as the service runs. Readers can do so themselves until there is memory again.
+    let refusal = collector.refusal();
+    if refusal.is_some_and(cgroups::Error::is_temporary) {
+        return Err(Status::Failed);
+    }
+    Ok(collector)
+}
+
+fn status(error: &cgroups::Error) -> Status {
+    match error {
+        cgroups::Error::TooMany => Status::Busy,
+        _ => Status::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::access::Reader;
+    use fastproc_testbed::{Cgroup, alone, gate};
+
+    use super::*;
+
+    const USER: View = View::Of(Reader {
+        pid: 0,
+        fsuid: 54_321,
+        fsgid: 54_321,
+        cap_effective: 0,
+        user_ns: 1,
+        confined: false,
+    });
+
+    fn wish(view: View) -> Wish {
+        Wish {
+            view,
+            groups: Fields::CPU,
+            known: None,
+            next: 1,
+            most_of_user: 2,
+        }
+    }
+
+    #[test]
+    fn no_generation_comes_again_after_the_collectors_are_lost() {
+        let mut cgroups = Cgroups::default();
+        let finish = |cgroups: &mut Cgroups, generation| {
+            let release = cgroups.hold();
+            let done = Done {
+                generation,
+                answer: Err(Status::Failed),
+                was_known: false,
+                read: Duration::ZERO,
+                cpu: Duration::ZERO,
+            };
+            let sent = release.send((Box::default(), done));
+            sent.expect("it is awaited");
+            assert!(matches!(cgroups.progress(), Some(Progress::Done(_))));
+        };
+        finish(&mut cgroups, 7);
+        // As if no snapshot could be made, and as if the thread had panicked.
+        finish(&mut cgroups, 0);
+        drop(cgroups.hold());
+        assert!(matches!(cgroups.progress(), Some(Progress::Failed)));
+        assert_eq!(cgroups.next_generation(), 8);
+        assert_eq!(cgroups.read_since(0, None), None);
+    }
+
+    /// Opening a collector takes memory of the kernel for each cgroup, which a user may make.
+    #[test]
+    fn nothing_is_opened_for_a_user_if_there_are_too_many_cgroups() {
+        let _alone = alone();
+        if !gate::bpf() {
+            return;
+        }
+        let Some(cgroup) = Cgroup::new("outer/inner") else {
+            gate::skipped("the default hierarchy is not mounted here");
+            return;
+        };
+        let mut all = Collectors::default();
+        let done = all.make(wish(USER));
+        assert_eq!(done.answer.err(), Some(Status::Busy));
+        assert!(all.all.iter().all(Option::is_none));
+        // Root has a bound of its own.
+        assert!(all.make(wish(View::All)).answer.is_ok());
+        assert!(all.all[0].is_some() && all.all[1].is_none());
+        // Refusing a user leaves it its snapshot.
+        let next = Wish {
+            next: 2,
+            ..wish(USER)
+        };
+        assert_eq!(all.make(next).answer.err(), Some(Status::Busy));
+        let known = all.read[0].map(|(_, generation)| generation);
+        assert_eq!(known, Some(1));
+        let again = Wish {
+            known,
+            ..wish(View::All)
+        };
+        assert!(all.make(again).answer.is_ok());
+        drop(cgroup);
+    }
+}

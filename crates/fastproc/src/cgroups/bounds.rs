@@ -1,0 +1,75 @@
+//! How much a reader of cgroups takes at most, whatever users make.
+
+use super::{Builder, Cgroups, error::Error, record::Record};
+
+/// How much a reader takes at most. Default: without bounds, but for paths that cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Cgroups.
+    pub cgroups: usize,
+    /// Bytes of a path: looking it up takes as long as it has parts. A cgroup with a longer path is left out, with those
+    /// below it.
+    pub path_bytes: usize,
+    /// Files that stay open.
+    pub descriptors: usize,
+}
+
+/// The kernel takes paths of 4,096 bytes, with the zero at the end. With a longer path than this one it would refuse
+/// that of some file.
+const LONGEST_PATH: usize = 4096 - "./".len() - "/memory.events.local".len() - 1;
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            cgroups: usize::MAX,
+            path_bytes: LONGEST_PATH,
+            descriptors: usize::MAX,
+        }
+    }
+}
+
+impl Bounds {
+    /// Nothing is loaded or walked if there are more cgroups below the root.
+    pub(super) fn check(self, descendants: u32) -> Result<(), Error> {
+        if descendants as usize >= self.cgroups {
+            return Err(Error::TooMany);
+        }
+        Ok(())
+    }
+}
+
+impl Builder {
+    /// Sets how much opening and the first snapshot take at most.
+    #[doc(hidden)]
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+}
+
+impl Cgroups {
+    /// Sets how much the next snapshots take at most. They fail with [`Error::TooMany`] if there are more cgroups, before
+    /// they read them.
+    #[doc(hidden)]
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.tree.bounds = bounds;
+    }
+
+    /// Whether the last snapshot is within these bounds.
+    #[doc(hidden)]
+    pub fn fits(&self, bounds: Bounds) -> bool {
+        self.tree.fits(bounds)
+    }
+
+    /// The walk is not begun if there are more cgroups than the bounds allow.
+    pub(super) fn check_count(&mut self) -> Result<(), Error> {
+        let bounds = self.tree.bounds;
+        if bounds.cgroups == usize::MAX {
+            return Ok(());
+        }
+        let mut root = Record::default();
+        root.identity.id = self.tree.root_id();
+        self.files.identity(&mut self.tree, &mut root);
+        bounds.check(root.identity.descendants)
+    }
+}

@@ -1,0 +1,158 @@
+//! Cgroups from the service, for a user who may not read them by BPF.
+
+use std::{
+    io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Cgroups, Reader,
+    error::Error,
+    fields::Fields,
+    record::{self, Device, Record},
+    stat::Lines,
+    tree::Tree,
+};
+use crate::{
+    base::{cgroup_root, error, error::service::Error as ServiceError, proc_root},
+    source::service::{CgroupClient, DEFAULT_SOCKET, wire::part},
+};
+
+/// How long to wait for an answer if there is another source, and if there is none.
+const SHORT: Duration = Duration::from_millis(500);
+const LONG: Duration = Duration::from_secs(30);
+/// How long the files are read after the service has failed.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// A reader of the service's snapshots.
+#[derive(Debug)]
+pub(super) struct Served {
+    client: CgroupClient,
+    /// Whether there is no other source.
+    only: bool,
+    failed: Option<Instant>,
+    pub(super) records: Vec<Record>,
+}
+
+/// Where a snapshot is written.
+struct Target<'a> {
+    tree: &'a mut Tree,
+    shown: &'a mut Vec<u32>,
+    devices: &'a mut Vec<Device>,
+    lines: &'a mut Lines,
+}
+
+impl Served {
+    /// Connects to the service at this socket. `only`: there is no other source. `timeout`: how long to wait for an answer,
+    /// if that was chosen.
+    pub(super) fn open(
+        path: Option<PathBuf>,
+        only: bool,
+        timeout: Option<Duration>,
+    ) -> Result<Self, Error> {
+        let failed = |error: ServiceError| Error::from(error::Error::from(error));
+        // The service reads its own hierarchy.
+        let path = path.filter(|_| !cgroup_root::is_set() && !proc_root::is_elsewhere());
+        let path = path.ok_or_else(|| {
+            failed(ServiceError::NotThere {
+                path: DEFAULT_SOCKET.into(),
+                source: io::Error::other("another hierarchy or no service was chosen"),
+            })
+        })?;
+        let wait = timeout.unwrap_or(if only { LONG } else { SHORT });
+        Ok(Self {
+            client: CgroupClient::open(path, wait).map_err(failed)?,
+            only,
+            failed: None,
+            records: Vec::new(),
+        })
+    }
+
+    /// Whether the last snapshot came from the service.
+    pub(super) fn is_used(&self) -> bool {
+        self.failed.is_none()
+    }
+
+    /// Reads a snapshot. Returns when it began; `None`: the files must be read, and the service is asked again later.
+    fn read(
+        &mut self,
+        fields: Fields,
+        max_age: Duration,
+        target: Target<'_>,
+    ) -> Result<Option<u64>, Error> {
+        if self.failed.is_some_and(|at| at.elapsed() < PAUSE) {
+            return Ok(None);
+        }
+        let layout = record::LAYOUT;
+        let asked = self.client.ask(fields.bits(), max_age, layout);
+        let read = asked.and_then(|()| {
+            let malformed = ServiceError::Protocol("a part that is not within the buffer");
+            self.take(target).ok_or(malformed)
+        });
+        self.failed = read.is_err().then(Instant::now);
+        match read {
+            Ok(()) => Ok(Some(self.client.began_ns())),
+            Err(error) if self.only => Err(error::Error::from(error).into()),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Copies the answer. `None`: it is malformed.
+    fn take(&mut self, target: Target<'_>) -> Option<()> {
+        let Target {
+            tree,
+            shown,
+            devices,
+            lines,
+        } = target;
+        let records = self.client.part::<Record>(part::CGROUPS)?;
+        let places = self.client.part::<u64>(part::PATHS)?;
+        let bytes = self.client.part::<u8>(part::PATH_BYTES)?;
+        let names = self.client.part::<u8>(part::STAT_NAMES)?;
+        if records.len() != places.len() {
+            return None;
+        }
+        lines.set_names(std::str::from_utf8(names).ok()?);
+        devices.extend_from_slice(self.client.part::<Device>(part::DEVICES)?);
+        self.records.clear();
+        self.records.extend_from_slice(records);
+        shown.clear();
+        tree.begin();
+        for (at, (record, place)) in self.records.iter().zip(places).enumerate() {
+            let [start, len] = [*place as u32, (place >> 32) as u32].map(|half| half as usize);
+            let path = bytes.get(start..)?.get(..len)?;
+            tree.learn(record.identity.id, path);
+            shown.push(at as u32);
+        }
+        tree.end();
+        tree.left_out = self.client.left_out();
+        Some(())
+    }
+}
+
+impl Cgroups {
+    /// Reads the service's snapshot. False: it has none, so the files must be read.
+    pub(super) fn read_served(&mut self) -> Result<bool, Error> {
+        let Self {
+            reader: Reader::Service(served),
+            tree,
+            shown,
+            devices,
+            lines,
+            ..
+        } = self
+        else {
+            return Ok(false);
+        };
+        let target = Target {
+            tree,
+            shown,
+            devices,
+            lines,
+        };
+        let began_ns = served.read(self.fields, self.max_age, target)?;
+        self.met.began_ns = began_ns.unwrap_or_default();
+        Ok(began_ns.is_some())
+    }
+}
