@@ -44,6 +44,12 @@ kernels-page:
 	$(BUILD_KERNELS)
 	"$(TARGET)/debug/fastproc-kernels" page
 
+# make cadvisor: the metrics of cgroups beside those of cAdvisor, value by value, and what a scrape of both costs. Needs Go.
+.PHONY: cadvisor
+cadvisor:
+	cd tools/cadvisor && CGO_ENABLED=0 go build -o "$(abspath $(TARGET))/cadvisor" .
+	FASTPROC_CADVISOR="$(abspath $(TARGET))/cadvisor" $(MAKE) test-kernels KERNELS=6.12 SCENARIOS="cadvisor cadvisor_cost"
+
 fetch-kernels:
 	$(SETUP_KERNELS)
 	$(BUILD_KERNELS)

@@ -8,7 +8,7 @@ use std::{
 };
 
 use common::{Differences, for_everyone, pids_of_testbed, testbed};
-use fastproc_testbed::{Brackets, Change, Changing, alone, gate, wait_until};
+use fastproc_testbed::{Brackets, Cgroup, Change, Changing, alone, gate, wait_until};
 use serde_json::Value;
 
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
@@ -120,6 +120,32 @@ fn verify_proves_what_moves() {
         let groups = groups.expect("a row for the groups");
         assert!(number(&groups["compared"]) >= 5, "{source}: {groups}");
     }
+}
+
+/// Cgroups that change are right by both sources, and each source compares something.
+#[test]
+fn verify_compares_cgroups() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some(_cgroup) = Cgroup::new("verified") else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    for (source, expected) in [("bpf", "bpf"), ("procfs", "files")] {
+        let arguments = ["verify", "--cgroups", "--json", "--rounds", "2", "--source"];
+        let output = run(Command::new(FASTPROC).args(arguments).arg(source));
+        let report = json(&output);
+        assert_eq!(report["examples"], Value::Array(vec![]), "{source}");
+        assert_eq!(number(&report["wrong"]), 0, "{source}");
+        assert_eq!(report["source"], expected);
+        assert!(number(&report["compared"]) >= 2, "{source}");
+        assert!(output.status.success(), "{source}");
+    }
+    let output = run(Command::new(FASTPROC).args(["verify", "--cgroups", "--source", "bpf-iter"]));
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("choose auto, bpf or procfs"), "{error}");
 }
 
 /// Interrupt counts that may be a second old are right, kept, and read again; and whole files are right.

@@ -10,10 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::mount::MountFlags;
-
 use crate::{
-    cgroups::{MEMBER, enable_controllers, has_bpf},
+    cgroups::{MEMBER, enable_controllers, has_bpf, move_fast, value},
     enter::Place,
     proofs::FASTPROC,
     reporter::Reporter,
@@ -40,8 +38,7 @@ const STAYING: usize = 50;
 /// Does it all. `sizes`: how many cgroups to make. Only with several sizes, removed ones are made as well.
 pub fn check(reporter: &mut Reporter, sizes: &[usize]) -> io::Result<()> {
     enable_controllers()?;
-    // Otherwise each move of a process waits for all CPUs. Linux 6.0 has this option.
-    let _ = rustix::mount::mount_remount(MOUNT, MountFlags::empty(), "favordynmods");
+    move_fast();
     fs::create_dir(TREE)?;
     enable(Path::new(TREE))?;
     deep(reporter)?;
@@ -339,15 +336,35 @@ fn dying(reporter: &mut Reporter) -> io::Result<()> {
         fs::write(Path::new(MOUNT).join("cgroup.procs"), &own)?;
         fs::remove_dir(&folder)?;
     }
-    reporter.fact("cgroups removed with a page", made)?;
-    let stat = fs::read_to_string(Path::new(TREE).join("cgroup.stat"))?;
-    let kept = stat
-        .lines()
-        .find_map(|line| line.strip_prefix("nr_dying_descendants "));
-    reporter.fact("removed cgroups that the kernel keeps", kept.unwrap_or("?"))?;
+    reporter.check(
+        "enough removed cgroups",
+        made == DYING,
+        format!("{made} of {DYING}; there was no memory or no time for more"),
+    )?;
+    for source in sources() {
+        let before = kept()?;
+        let (rows, _) = shown_below("/scale", &[], source, "dying")?;
+        let after = kept()?;
+        let row = rows.get("/scale").and_then(|rows| rows.first());
+        let found = row.and_then(|row| row["dying"].as_u64());
+        reporter.fact("removed cgroups that the kernel keeps", after)?;
+        // It frees them all the time.
+        reporter.check(
+            &format!("removed cgroups {source}"),
+            found.is_some_and(|found| (after..=before).contains(&found)),
+            format!("{found:?} are shown; the kernel has {before} and then {after}"),
+        )?;
+    }
     let stays = Path::new(TREE).join("stays");
     fs::create_dir(&stays)?;
     compare(reporter, "beside removed cgroups", &[stays])
+}
+
+/// How many removed cgroups the kernel keeps.
+fn kept() -> io::Result<u64> {
+    let stat = fs::read_to_string(Path::new(TREE).join("cgroup.stat"))?;
+    let kept = value(&stat, "nr_dying_descendants");
+    kept.ok_or_else(|| io::Error::other("cgroup.stat has no nr_dying_descendants"))
 }
 
 /// Memory that processes can have, in KiB.

@@ -5,8 +5,10 @@
 //! panic; the driver outside shows it with the console's last lines.
 
 mod apparmor;
+mod cadvisor;
 mod cgroup_metrics;
 mod cgroup_scale;
+mod cgroup_storm;
 mod cgroups;
 mod cpus;
 mod enter;
@@ -44,6 +46,11 @@ fn main() -> ExitCode {
         && word == cgroups::MEMBER
     {
         return cgroups::be_member(rest);
+    }
+    if let Some((word, rest)) = arguments.split_first()
+        && word == cgroup_storm::CHURN
+    {
+        return cgroup_storm::churn(rest);
     }
     if arguments.first().is_some_and(|word| word == storm::COMPARE) {
         return storm::compare();
@@ -172,10 +179,20 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         Scenario::Cost => proofs::cost(reporter)?,
         Scenario::InterruptsCost => proofs::interrupts_cost(reporter)?,
         Scenario::NamespaceCost => proofs::namespace_cost(reporter)?,
-        Scenario::CgroupCost => {
+        Scenario::CgroupCost | Scenario::CgroupCostBig => {
             cgroups::enable_controllers()?;
             proofs::cgroup_cost(reporter)?;
         }
+        Scenario::Cadvisor => {
+            let members = cgroups::build_and_stop()?;
+            cadvisor::compare(reporter, "/tree/")?;
+            cgroups::end(members)?;
+        }
+        Scenario::CadvisorCost => {
+            cgroups::enable_controllers()?;
+            cadvisor::cost(reporter)?;
+        }
+        Scenario::CgroupStorms => cgroup_storm::compare(reporter, cgroup_storm::MANY)?,
         Scenario::CgroupScale => cgroup_scale::check(reporter, cgroup_scale::SIZES)?,
         Scenario::CgroupScaleBig => {
             cgroup_scale::check(reporter, cgroup_scale::SIZES_OF_MANY_CPUS)?;

@@ -14,12 +14,20 @@ pub enum Scenario {
     Glance,
     /// The cost of reading every cgroup, in instructions, without judging it.
     CgroupCost,
+    /// The same with eight CPUs.
+    CgroupCostBig,
     /// The cost of reading every process in a pid namespace, in instructions, without judging it.
     NamespaceCost,
     /// The cost of reading thousands of interrupt counts of 255 CPUs, in instructions, compared if the table has it.
     InterruptsCost,
     /// Readers in pid namespaces, nested once and twice, during some minutes of storms. Too long to run every day.
     NamespaceStorms,
+    /// The metrics of cgroups beside those of cAdvisor, which `make cadvisor` builds.
+    Cadvisor,
+    /// What a scrape of both costs, in instructions.
+    CadvisorCost,
+    /// Every value of cgroups in storms. Too long to run every day.
+    CgroupStorms,
     /// Many cgroups, deep ones, removed ones, and a storm of them. Too long to run every day.
     CgroupScale,
     /// The same with 64 CPUs and fewer cgroups. Too long to run every day.
@@ -57,13 +65,17 @@ pub enum Scenario {
 impl Scenario {
     /// All scenarios, in the order in which a guest runs them. A lockdown cannot be undone, so it is the last of those
     /// that share a machine.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 26] = [
         Self::Survey,
         Self::Glance,
         Self::CgroupCost,
+        Self::CgroupCostBig,
         Self::NamespaceCost,
         Self::InterruptsCost,
         Self::NamespaceStorms,
+        Self::Cadvisor,
+        Self::CadvisorCost,
+        Self::CgroupStorms,
         Self::CgroupScale,
         Self::CgroupScaleBig,
         Self::Conformance,
@@ -82,19 +94,41 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// The scenarios that run if none is named: all except the first eight.
-    pub const PROOFS: &[Self] = Self::ALL.split_at(8).1;
+    /// The scenarios that run if none is named: all except the first twelve.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(12).1;
 
     /// Whether its processes must use every field.
     pub fn uses_fields(self) -> bool {
         matches!(self, Self::Conformance | Self::Memory)
     }
 
+    /// Whether the guest judges all that it does, and reports no program's output.
+    pub fn has_only_checks(self) -> bool {
+        matches!(
+            self,
+            Self::Survey
+                | Self::Cadvisor
+                | Self::CadvisorCost
+                | Self::CgroupStorms
+                | Self::CgroupScale
+                | Self::CgroupScaleBig
+        )
+    }
+
+    /// Whether cAdvisor runs beside.
+    pub fn needs_cadvisor(self) -> bool {
+        matches!(self, Self::Cadvisor | Self::CadvisorCost)
+    }
+
     /// Whether it runs benchmarks.
     pub fn measures(self) -> bool {
         matches!(
             self,
-            Self::Cost | Self::CgroupCost | Self::NamespaceCost | Self::InterruptsCost
+            Self::Cost
+                | Self::CgroupCost
+                | Self::CgroupCostBig
+                | Self::NamespaceCost
+                | Self::InterruptsCost
         )
     }
 
@@ -104,9 +138,13 @@ impl Scenario {
             Self::Survey => "survey",
             Self::Glance => "glance",
             Self::CgroupCost => "cgroup_cost",
+            Self::CgroupCostBig => "cgroup_cost_big",
             Self::NamespaceCost => "namespace_cost",
             Self::InterruptsCost => "interrupts_cost",
             Self::NamespaceStorms => "namespace_storms",
+            Self::Cadvisor => "cadvisor",
+            Self::CadvisorCost => "cadvisor_cost",
+            Self::CgroupStorms => "cgroup_storms",
             Self::CgroupScale => "cgroup_scale",
             Self::CgroupScaleBig => "cgroup_scale_big",
             Self::Conformance => "conformance",

@@ -108,6 +108,26 @@ impl Machine {
                 parameters: &["nokaslr", "norandmaps"],
                 ..small
             },
+            Scenario::CgroupCostBig => Self {
+                cpus: 8,
+                timeout: small.timeout * 4,
+                ..Self::of(Scenario::CgroupCost, architecture)
+            },
+            Scenario::Cadvisor => Self {
+                disk_mib: Some(64),
+                timeout: small.timeout * 2,
+                ..small
+            },
+            Scenario::CadvisorCost => Self {
+                timeout: small.timeout * 4,
+                ..Self::of(Scenario::CgroupCost, architecture)
+            },
+            // Both CPUs are busy all the time.
+            Scenario::CgroupStorms => Self {
+                disk_mib: Some(64),
+                timeout: small.timeout * 20,
+                ..small
+            },
             // Room for the removed cgroups that the kernel keeps.
             Scenario::CgroupScale => Self {
                 memory_mib: 8192,

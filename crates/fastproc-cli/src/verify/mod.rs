@@ -2,12 +2,16 @@
 
 mod again;
 mod aged;
+mod cgroups;
 mod counters;
 mod fields;
 mod processes;
 mod tally;
 
-use std::{io::Write, process::ExitCode};
+use std::{
+    io::{self, StdoutLock, Write},
+    process::ExitCode,
+};
 
 use fastproc::SourceKind;
 use serde::Serialize;
@@ -31,6 +35,8 @@ use self::{
 /// thread can have had any value while they changed; they count as in motion, which proves nothing. Whole texts are compared
 /// byte for byte.
 ///
+/// With --cgroups it compares the files of all cgroups of version 2 in the same way; the kernel's texts are around each snapshot.
+///
 /// The exit status is 0 if nothing was wrong, 1 if a value was wrong or nothing was compared, and 2 if the command could not run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
@@ -40,6 +46,8 @@ use self::{
       Compare the values of one source a hundred times
   fastproc verify --pids 1,$$
       Compare only init and this shell
+  fastproc verify --cgroups
+      Compare the values of all cgroups
   fastproc verify --json | jq '.fields[] | select(.wrong > 0)'
       List the fields that are wrong")]
 pub struct Args {
@@ -58,6 +66,9 @@ pub struct Args {
         conflicts_with_all = ["stat_irqs_latency", "stat_irqs_latency_ms"]
     )]
     pids: Option<Vec<u32>>,
+    /// Compare the cgroups of version 2 instead.
+    #[arg(long, conflicts_with_all = ["pids", "stat_irqs_latency", "stat_irqs_latency_ms"])]
+    cgroups: bool,
     #[command(flatten)]
     latency: IrqsLatency,
     #[command(flatten)]
@@ -104,6 +115,9 @@ struct TextRow {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
+    if args.cgroups {
+        return cgroups::run(args);
+    }
     let bpf = args.source.kind() != Some(SourceKind::Procfs);
     // This needs privileges, and comes first, since they are dropped before processes are compared: without them
     // symbols are hidden.
@@ -124,18 +138,28 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
         None
     };
     let report = report(args, source, processes, &tally, counters, aged);
-    let mut out = std::io::stdout().lock();
-    if args.output.is_json() {
-        serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        print(&mut out, &report)?;
-    }
+    args.write(&report, |out| print(out, &report))?;
     Ok(if report.wrong == 0 && report.compared > 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+impl Args {
+    /// Writes a report as JSON, or as `print` does.
+    fn write(
+        &self,
+        report: &impl Serialize,
+        print: impl FnOnce(&mut StdoutLock<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if !self.output.is_json() {
+            return print(&mut out);
+        }
+        serde_json::to_writer(&mut out, report)?;
+        writeln!(out)
+    }
 }
 
 fn report<'t>(
@@ -189,7 +213,7 @@ fn report<'t>(
     }
 }
 
-fn print(out: &mut impl Write, report: &Report<'_>) -> std::io::Result<()> {
+fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
     let heading = ["compared", "equal", "moved", "wrong", "non-zero"];
     writeln!(
         out,

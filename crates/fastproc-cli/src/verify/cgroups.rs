@@ -1,0 +1,473 @@
+//! Compares cgroups: the kernel's files, a snapshot, the kernel's files again.
+
+mod judge;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use fastproc::{
+    SourceKind,
+    cgroups::{Cgroup, Cgroups, Fields, Snapshot, Source, TextFile},
+};
+use rustix::{
+    fs::{Mode, OFlags, fstat, openat},
+    io::Errno,
+};
+use serde::Serialize;
+
+use self::judge::{Judgement, Shape, compare, judge};
+use super::{Args, again, tally::Counts};
+use crate::{Failure, privileges};
+
+/// Cgroups around one snapshot: few, so that little changes while their files are read.
+const BATCH: usize = 8;
+/// How often a value is read again that differs although the kernel's is the same before and after. It may have changed
+/// and changed back.
+const RETRIES: u32 = 20;
+/// The most examples that are kept.
+const EXAMPLES: usize = 20;
+/// The file that each cgroup has until it is removed.
+const EVENTS: &str = "cgroup.events";
+
+#[derive(Serialize)]
+struct Report {
+    verify: &'static str,
+    kernel: String,
+    source: &'static str,
+    rounds: u32,
+    cgroups: usize,
+    files: Vec<FileRow>,
+    /// Cgroups that existed all the time, and that no snapshot has.
+    missing: u64,
+    /// Cgroups that were gone before the snapshot that has them.
+    removed: u64,
+    /// Cgroups that were removed while they were compared.
+    gone: u64,
+    /// Values outside of both values of the kernel, which had changed, and may have been there in between.
+    in_motion: u64,
+    compared: u64,
+    wrong: u64,
+    examples: Vec<Example>,
+}
+
+#[derive(Serialize)]
+struct FileRow {
+    file: &'static str,
+    #[serde(flatten)]
+    counts: Counts,
+    in_motion: u64,
+}
+
+#[derive(Serialize)]
+struct Example {
+    cgroup: String,
+    file: &'static str,
+    line: String,
+    /// Before and after.
+    kernel: [String; 2],
+    fastproc: String,
+}
+
+/// Compares, and prints the result.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let source = match args.source.kind() {
+        None => None,
+        Some(SourceKind::Bpf) => Some(Source::Bpf),
+        Some(SourceKind::Procfs) => Some(Source::Files),
+        Some(other) => {
+            let name = other.name();
+            return Err(format!(
+                "cgroups cannot be compared by {name}: choose auto, bpf or procfs"
+            )
+            .into());
+        }
+    };
+    let builder = Cgroups::builder().fields(Fields::all()).source(source);
+    let mut cgroups = builder.open()?;
+    privileges::drop()?;
+    let mount = cgroups.mount().to_owned();
+    let mut comparison = Comparison::default();
+    let mut count = 0;
+    for _ in 0..args.rounds {
+        let mut folders = Vec::new();
+        list(&mount, &mut folders);
+        count = folders.len();
+        for batch in folders.chunks(BATCH) {
+            comparison.batch(&mut cgroups, batch)?;
+        }
+    }
+    let report = comparison.report(args.rounds, cgroups.source(), count);
+    args.write(&report, |out| report.print(out))?;
+    Ok(if report.wrong == 0 && report.compared > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Lists the folders below this one, which may go meanwhile.
+fn list(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let path = entry.path();
+            found.push(path.clone());
+            list(&path, found);
+        }
+    }
+}
+
+/// What is compared: a file, and how a record shows it.
+#[derive(Clone, Copy)]
+enum Shown {
+    Whole(TextFile),
+    Events,
+    Stat,
+    Type,
+    Pressure(usize),
+}
+
+/// All of them with the names of the files.
+fn files() -> impl Iterator<Item = (&'static str, Shown)> {
+    let whole = TextFile::ALL.iter();
+    let parts = [
+        (EVENTS, Shown::Events),
+        ("cgroup.stat", Shown::Stat),
+        ("cgroup.type", Shown::Type),
+        ("cpu.pressure", Shown::Pressure(0)),
+        ("memory.pressure", Shown::Pressure(1)),
+        ("io.pressure", Shown::Pressure(2)),
+    ];
+    whole
+        .map(|&file| (file.name(), Shown::Whole(file)))
+        .chain(parts)
+}
+
+impl Shown {
+    /// What a record says, in the form of the kernel's file.
+    fn text(self, snapshot: Snapshot<'_>, cgroup: Cgroup<'_>) -> Option<String> {
+        let identity = &cgroup.record().identity;
+        Some(match self {
+            Self::Whole(file) => {
+                let mut text = Vec::new();
+                if !snapshot.render(cgroup, file, &mut text) {
+                    return None;
+                }
+                String::from_utf8(text).ok()?
+            }
+            Self::Events => {
+                let (populated, frozen) = (identity.populated, identity.frozen);
+                format!("populated {populated}\nfrozen {frozen}\n")
+            }
+            Self::Stat => format!(
+                "nr_descendants {}\nnr_dying_descendants {}\n",
+                identity.descendants, identity.dying_descendants
+            ),
+            Self::Type => ["domain\n", "threaded\n"][usize::from(identity.threaded == 1)].into(),
+            Self::Pressure(at) => {
+                let pressure = cgroup.pressure()?;
+                let [some, full] = [
+                    [pressure.cpu_some_ns, pressure.cpu_full_ns],
+                    [pressure.memory_some_ns, pressure.memory_full_ns],
+                    [pressure.io_some_ns, pressure.io_full_ns],
+                ][at]
+                    .map(|ns| ns / 1000);
+                format!("some total={some}\nfull total={full}\n")
+            }
+        })
+    }
+
+    fn shape(self) -> Shape {
+        match self {
+            Self::Whole(_) => Shape::Whole,
+            _ => Shape::Part,
+        }
+    }
+}
+
+/// A cgroup whose files are open, with the kernel's texts before the snapshot.
+struct Opened {
+    path: String,
+    id: u64,
+    files: Vec<(&'static str, Shown, OwnedFd, String)>,
+}
+
+impl Opened {
+    /// `None`: it is gone.
+    fn new(folder: &Path) -> Option<Self> {
+        // Another cgroup may get its name: all is read through this descriptor.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+        let id = fstat(&directory).ok()?.st_ino;
+        let files = files().filter_map(|(name, shown)| {
+            let file = openat(&directory, name, flags, Mode::empty()).ok()?;
+            let text = text(&file).ok()?;
+            Some((name, shown, file, text))
+        });
+        Some(Self {
+            path: folder.display().to_string(),
+            id,
+            files: files.collect(),
+        })
+    }
+}
+
+/// The whole text of a file. An error: the cgroup or its controller is gone.
+fn text(file: &OwnedFd) -> io::Result<String> {
+    let mut text = vec![0; 8 << 10];
+    let mut len = 0;
+    loop {
+        if len == text.len() {
+            text.resize(len * 2, 0);
+        }
+        match rustix::io::pread(file, &mut text[len..], len as u64) {
+            Ok(0) => break,
+            Ok(count) => len += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    text.truncate(len);
+    String::from_utf8(text).map_err(io::Error::other)
+}
+
+/// A cgroup, a file and a line of it. Without a line it is the file, without a file the cgroup.
+type Key = (u64, &'static str, String);
+
+#[derive(Default)]
+struct Comparison {
+    files: BTreeMap<&'static str, (Counts, u64)>,
+    missing: u64,
+    removed: u64,
+    /// The cgroups that were seen to be gone.
+    gone: HashSet<u64>,
+    examples: Vec<Example>,
+}
+
+/// What is left to be read again. At first that is everything.
+struct Left {
+    open: Option<HashSet<Key>>,
+    again: HashSet<Key>,
+    is_last: bool,
+}
+
+impl Left {
+    fn has(&self, key: &Key) -> bool {
+        self.open.as_ref().is_none_or(|open| open.contains(key))
+    }
+
+    /// Whether a difference counts. Otherwise it is looked at again.
+    fn counts(&mut self, key: &Key) -> bool {
+        if !self.is_last {
+            self.again.insert(key.clone());
+        }
+        self.is_last
+    }
+}
+
+impl Comparison {
+    /// Compares some cgroups, until all that differs has been read often enough.
+    fn batch(&mut self, cgroups: &mut Cgroups, folders: &[PathBuf]) -> Result<(), Failure> {
+        let mut open = None;
+        for attempt in 0..=RETRIES {
+            let mut left = Left {
+                open,
+                again: HashSet::new(),
+                is_last: attempt == RETRIES,
+            };
+            let opened: Vec<_> = folders.iter().filter_map(|of| Opened::new(of)).collect();
+            let snapshot = cgroups.snapshot()?;
+            self.snapshot(snapshot, &opened, &mut left);
+            if left.again.is_empty() {
+                break;
+            }
+            open = Some(left.again);
+            again::pause(attempt);
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self, snapshot: Snapshot<'_>, opened: &[Opened], left: &mut Left) {
+        let mut shown = HashMap::new();
+        for cgroup in snapshot.iter() {
+            let is_twice = shown.insert(cgroup.id(), cgroup).is_some();
+            if is_twice || self.gone.contains(&cgroup.id()) {
+                self.removed += 1;
+                let path = cgroup.path().escape_ascii().to_string();
+                self.example(path, "", "", ["gone", "gone"], "shown");
+            }
+        }
+        for cgroup in opened {
+            let mut texts = Vec::new();
+            let mut is_here = false;
+            for (name, how, file, before) in &cgroup.files {
+                let Ok(after) = text(file) else {
+                    continue;
+                };
+                is_here |= *name == EVENTS;
+                texts.push((*name, *how, before, after));
+            }
+            if !is_here {
+                self.gone.insert(cgroup.id);
+                continue;
+            }
+            let Some(&found) = shown.get(&cgroup.id) else {
+                let key = (cgroup.id, "", String::new());
+                if left.has(&key) && left.counts(&key) {
+                    self.missing += 1;
+                    self.example(cgroup.path.clone(), "", "", ["here", "here"], "missing");
+                }
+                continue;
+            };
+            for (name, how, before, after) in texts {
+                let ours = how.text(snapshot, found);
+                let kernel = [before.as_str(), after.as_str()];
+                self.text(cgroup, name, how.shape(), kernel, ours, left);
+            }
+        }
+    }
+
+    /// Compares a file.
+    fn text(
+        &mut self,
+        cgroup: &Opened,
+        file: &'static str,
+        shape: Shape,
+        kernel: [&str; 2],
+        ours: Option<String>,
+        left: &mut Left,
+    ) {
+        let key = (cgroup.id, file, String::new());
+        let Some(ours) = ours else {
+            if left.has(&key) && left.counts(&key) {
+                self.wrong(file);
+                self.example(cgroup.path.clone(), file, "", kernel, "nothing");
+            }
+            return;
+        };
+        let [before, after] = kernel;
+        let is_comparable = compare(file, shape, [before, &ours, after], |line, values| {
+            let key = (cgroup.id, file, line.to_owned());
+            if !left.has(&key) {
+                return;
+            }
+            let judgement = judge(file, line, values);
+            if judgement == Judgement::Differs && !left.counts(&key) {
+                return;
+            }
+            let (counts, in_motion) = self.files.entry(file).or_default();
+            counts.add(judgement.verdict());
+            *in_motion += u64::from(judgement == Judgement::InMotion);
+            if judgement.is_wrong() {
+                let [before, ours, after] = values.map(|value| value.to_string());
+                self.example(cgroup.path.clone(), file, line, [&before, &after], &ours);
+            }
+        });
+        if !is_comparable && left.has(&key) && left.counts(&key) {
+            self.wrong(file);
+            self.example(cgroup.path.clone(), file, "", kernel, &ours);
+        }
+    }
+
+    fn wrong(&mut self, file: &'static str) {
+        let (counts, _) = self.files.entry(file).or_default();
+        counts.add(super::tally::Verdict::Wrong);
+    }
+
+    fn example(
+        &mut self,
+        cgroup: String,
+        file: &'static str,
+        line: &str,
+        kernel: [&str; 2],
+        ours: &str,
+    ) {
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(Example {
+                cgroup,
+                file,
+                line: line.into(),
+                kernel: kernel.map(Into::into),
+                fastproc: ours.into(),
+            });
+        }
+    }
+
+    fn report(self, rounds: u32, source: Source, cgroups: usize) -> Report {
+        let rows = self
+            .files
+            .into_iter()
+            .map(|(file, (counts, in_motion))| FileRow {
+                file,
+                counts,
+                in_motion,
+            });
+        let files: Vec<_> = rows.collect();
+        let sum = |of: fn(&FileRow) -> u64| files.iter().map(of).sum::<u64>();
+        let wrong = sum(|row| row.counts.wrong) + self.missing + self.removed;
+        Report {
+            verify: "cgroups",
+            kernel: crate::doctor::kernel_release(),
+            source: source.name(),
+            rounds,
+            cgroups,
+            missing: self.missing,
+            removed: self.removed,
+            gone: self.gone.len() as u64,
+            in_motion: sum(|row| row.in_motion),
+            compared: sum(|row| row.counts.compared),
+            wrong,
+            files,
+            examples: self.examples,
+        }
+    }
+}
+
+impl Report {
+    fn print(&self, out: &mut impl io::Write) -> io::Result<()> {
+        let heading = ["compared", "equal", "between", "in motion", "wrong"];
+        let heading = heading.map(|word| format!("{word:>10}")).concat();
+        writeln!(out, "{:<22}{heading}", "file")?;
+        for file in &self.files {
+            let Counts {
+                compared,
+                equal,
+                moved,
+                wrong,
+            } = file.counts;
+            let between = moved - file.in_motion;
+            let numbers = [compared, equal, between, file.in_motion, wrong];
+            let numbers = numbers.map(|number| format!("{number:>10}")).concat();
+            writeln!(out, "{:<22}{numbers}", file.file)?;
+        }
+        for Example {
+            cgroup,
+            file,
+            line,
+            kernel: [before, after],
+            fastproc,
+        } in &self.examples
+        {
+            writeln!(
+                out,
+                "wrong: {cgroup} {file} {line}: the kernel says {before:?} and then {after:?}, fastproc {fastproc:?}"
+            )?;
+        }
+        writeln!(
+            out,
+            "{} cgroups by {}, {} values compared in {} rounds: {} wrong, {} in motion and not proven; {} missing, {} shown after they were removed",
+            self.cgroups,
+            self.source,
+            self.compared,
+            self.rounds,
+            self.wrong,
+            self.in_motion,
+            self.missing,
+            self.removed
+        )
+    }
+}

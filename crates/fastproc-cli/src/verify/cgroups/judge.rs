@@ -1,0 +1,249 @@
+//! How a value of ours relates to the kernel's values before and after it.
+
+use crate::verify::tally::Verdict;
+
+/// The verdict on a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It is one of the kernel's.
+    Equal,
+    /// It is between them.
+    Between,
+    /// It is outside of them, but the kernel's has changed, and may have been there.
+    InMotion,
+    /// The kernel's is the same before and after.
+    Differs,
+    /// The kernel's only grows.
+    Impossible,
+}
+
+impl Judgement {
+    /// How it counts.
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::Equal => Verdict::Equal,
+            Self::Between | Self::InMotion => Verdict::Moved,
+            Self::Differs | Self::Impossible => Verdict::Wrong,
+        }
+    }
+
+    /// Whether it is wrong.
+    pub fn is_wrong(self) -> bool {
+        self.verdict() == Verdict::Wrong
+    }
+}
+
+/// Which lines of a file are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// All, in their order.
+    Whole,
+    /// Those that both texts have.
+    Part,
+}
+
+/// Calls `each` for the values of three texts: the kernel's, ours, the kernel's. False: ours has other lines.
+pub fn compare(
+    file: &str,
+    shape: Shape,
+    texts: [&str; 3],
+    mut each: impl FnMut(&str, [u64; 3]),
+) -> bool {
+    let [before, ours, after] = texts.map(|text| values(file, text));
+    let names = |values: &[(String, u64)]| -> Vec<String> {
+        values.iter().map(|(name, _)| name.clone()).collect()
+    };
+    match shape {
+        Shape::Whole => {
+            let [was, is, will] = [&before, &ours, &after].map(|values| names(values));
+            if was != will {
+                // A controller was enabled or disabled, or a device was used for the first time.
+                return true;
+            }
+            if is != was {
+                return false;
+            }
+            for ((before, ours), after) in before.iter().zip(&ours).zip(&after) {
+                each(&ours.0, [before.1, ours.1, after.1]);
+            }
+        }
+        Shape::Part => {
+            for (name, value) in ours {
+                let find = |values: &[(String, u64)]| {
+                    let mut values = values.iter();
+                    values.find(|(of, _)| *of == name).map(|(_, value)| *value)
+                };
+                if let (Some(before), Some(after)) = (find(&before), find(&after)) {
+                    each(&name, [before, value, after]);
+                }
+            }
+        }
+    }
+    true
+}
+
+/// The numbers of a text, with the words before them.
+fn values(file: &str, text: &str) -> Vec<(String, u64)> {
+    if file == "cgroup.type" {
+        return vec![("threaded".into(), u64::from(text == "threaded\n"))];
+    }
+    let has_names = ["stat", "events", "local", "pressure"]
+        .iter()
+        .any(|end| file.ends_with(end));
+    let mut all = Vec::new();
+    for line in text.lines() {
+        if !has_names {
+            // Limits: one or two words.
+            let words = line.split(' ').enumerate();
+            all.extend(words.map(|(at, word)| (at.to_string(), number(word))));
+            continue;
+        }
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if !rest.contains('=') {
+            // A device without numbers has a name alone.
+            all.push((name.into(), number(rest)));
+            continue;
+        }
+        let values = rest.split(' ').filter_map(|word| word.split_once('='));
+        all.extend(values.map(|(key, value)| (format!("{name} {key}"), number(value))));
+    }
+    all
+}
+
+/// A number, or the largest for `max`. Other words, as averages, are not compared.
+fn number(word: &str) -> u64 {
+    if word == "max" {
+        u64::MAX
+    } else {
+        word.parse().unwrap_or(0)
+    }
+}
+
+/// Judges a value: the kernel's before, ours, the kernel's after.
+pub fn judge(file: &str, line: &str, [before, ours, after]: [u64; 3]) -> Judgement {
+    if ours == before || ours == after {
+        Judgement::Equal
+    } else if (before.min(after)..before.max(after)).contains(&ours) {
+        Judgement::Between
+    } else if file.ends_with(".pressure") && ours > after {
+        // A snapshot's totals never fall. The kernel's may be less than what an earlier one showed, as a CPU that became
+        // busy since then changes the weights.
+        Judgement::InMotion
+    } else if before == after {
+        Judgement::Differs
+    } else if before < after && only_grows(file, line) {
+        Judgement::Impossible
+    } else {
+        Judgement::InMotion
+    }
+}
+
+/// Lines of memory.stat that count events begin like this.
+const COUNTERS: [&str; 6] = ["pg", "workingset_", "thp_", "zswp", "swp", "numa_"];
+
+/// Whether a value never falls while its file exists. Totals of pressure may, since the kernel weighs them again.
+fn only_grows(file: &str, line: &str) -> bool {
+    match file {
+        // The kernel divides the time again, and only the sum is certain.
+        "cpu.stat" => !["user_usec", "system_usec"].contains(&line),
+        "memory.stat" => {
+            line != "workingset_nodes" && COUNTERS.iter().any(|start| line.starts_with(start))
+        }
+        "memory.events"
+        | "memory.events.local"
+        | "memory.swap.events"
+        | "memory.peak"
+        | "memory.swap.peak"
+        | "pids.peak"
+        | "io.stat" => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_must_be_between_and_gauges_must_not_stand_still_elsewhere() {
+        let counter = |values| judge("cpu.stat", "usage_usec", values);
+        assert_eq!(counter([3, 3, 5]), Judgement::Equal);
+        assert_eq!(counter([3, 4, 5]), Judgement::Between);
+        for wrong in [[3, 2, 5], [3, 6, 5]] {
+            assert_eq!(counter(wrong), Judgement::Impossible, "{wrong:?}");
+        }
+        assert_eq!(counter([3, 4, 3]), Judgement::Differs);
+        // A controller was disabled and enabled.
+        assert_eq!(counter([5, 6, 3]), Judgement::InMotion);
+        let gauge = |values| judge("memory.stat", "anon", values);
+        assert_eq!(gauge([5, 4, 3]), Judgement::Between);
+        assert_eq!(gauge([3, 9, 5]), Judgement::InMotion);
+        assert_eq!(gauge([3, 9, 3]), Judgement::Differs);
+        let total = |values| judge("cpu.pressure", "some total", values);
+        assert_eq!(total([3, 4, 3]), Judgement::InMotion);
+        assert_eq!(total([3, 2, 3]), Judgement::Differs);
+        assert_eq!(
+            judge("memory.stat", "workingset_nodes", [1, 9, 2]),
+            Judgement::InMotion
+        );
+        assert_eq!(
+            judge("memory.stat", "pgfault", [1, 9, 2]),
+            Judgement::Impossible
+        );
+    }
+
+    #[test]
+    fn all_forms_of_files_have_values() {
+        for (file, text, expected) in [
+            (
+                "cpu.max",
+                "max 100000\n",
+                &[("0", u64::MAX), ("1", 100_000)][..],
+            ),
+            ("memory.current", "4096\n", &[("0", 4096)]),
+            (
+                "memory.events",
+                "high 1\nmax 2\n",
+                &[("high", 1), ("max", 2)],
+            ),
+            (
+                "io.stat",
+                "8:0 \n8:16 rbytes=1 wbytes=2\n",
+                &[("8:0", 0), ("8:16 rbytes", 1), ("8:16 wbytes", 2)],
+            ),
+            (
+                "cpu.pressure",
+                "some avg10=0.10 total=7\n",
+                &[("some avg10", 0), ("some total", 7)],
+            ),
+            ("cgroup.type", "threaded\n", &[("threaded", 1)]),
+            ("cgroup.type", "domain threaded\n", &[("threaded", 0)]),
+        ] {
+            let found = values(file, text);
+            let found: Vec<_> = found.iter().map(|(name, of)| (&**name, *of)).collect();
+            assert_eq!(found, expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_wrong_unless_the_kernels_changed() {
+        let compare = |texts: [&str; 3]| {
+            let mut seen = Vec::new();
+            let file = "memory.stat";
+            let is_right = compare(file, Shape::Whole, texts, |name, values| {
+                seen.push((name.to_owned(), values));
+            });
+            (is_right, seen)
+        };
+        let (is_right, seen) =
+            compare(["anon 1\nfile 2\n", "anon 3\nfile 4\n", "anon 5\nfile 6\n"]);
+        assert!(is_right);
+        assert_eq!(seen[1], ("file".into(), [2, 4, 6]));
+        assert!(!compare(["anon 1\nfile 2\n", "file 2\nanon 1\n", "anon 1\nfile 2\n"]).0);
+        assert!(!compare(["anon 1\nfile 2\n", "anon 1\n", "anon 1\nfile 2\n"]).0);
+        assert_eq!(
+            compare(["anon 1\n", "", "anon 1\nfile 2\n"]),
+            (true, vec![])
+        );
+    }
+}
