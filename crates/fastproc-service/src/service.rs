@@ -34,8 +34,8 @@ use self::{
 };
 use crate::{
     blame::Blame, budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits,
-    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, status::Counted,
-    texts::Texts, tiers::Tiers, view::Visibility,
+    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, shown::Shown,
+    status::Counted, texts::Texts, tiers::Tiers,
 };
 
 /// Events that are handled together; requests that arrive meanwhile share the next walk.
@@ -107,7 +107,7 @@ pub struct Service {
     asking: Asking,
     /// Users in the order in which work was last done for them.
     served: Vec<u32>,
-    shown: Vec<Visibility>,
+    shown: Shown,
     counted: Counted,
     blame: Blame,
     figures: Arc<Figures>,
@@ -158,7 +158,7 @@ impl Service {
             ),
             asking: Asking::new(settings.cpu_of_user),
             served: Vec::new(),
-            shown: Vec::new(),
+            shown: Shown::default(),
             counted: Counted::default(),
             blame: Blame::new(settings.log, Arc::clone(&figures.refused)),
             figures,
