@@ -8,7 +8,7 @@ use fastproc::{
 use crate::{
     exits::Range,
     holders::{Holders, Watched},
-    memory::Memory,
+    memory::{Counts, Memory},
     view::View,
 };
 
@@ -41,6 +41,8 @@ impl Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) generation: u64,
+    /// The collector that walked.
+    pub(crate) tier: usize,
     pub(crate) groups: u32,
     pub(crate) texts: Texts,
     pub(crate) texts_max_age_ns: u64,
@@ -58,6 +60,8 @@ pub(crate) struct Buffer {
     contents: Option<Contents>,
     /// What it held before it was taken, and still holds until it is written to.
     pub(crate) left: Option<Contents>,
+    /// Its records, as long as no later buffer of this view follows them.
+    pub(crate) latest: Option<(Contents, Counts)>,
     /// The answer that refers to it.
     pub(crate) reply: Reply,
     lent: usize,
@@ -84,7 +88,20 @@ impl From<TakeError> for Status {
     }
 }
 
+impl Contents {
+    /// Whether both are records of the same groups from the same collector, so that its walks tell which are unchanged.
+    pub(crate) fn follows(self, before: Self) -> bool {
+        let kind = |of: Self| (of.tier, of.groups, of.is_of_cgroups);
+        self.generation != 0 && before.generation != 0 && kind(self) == kind(before)
+    }
+}
+
 impl Buffer {
+    /// What it holds. `None` until [`finish`](Self::finish).
+    pub(crate) fn contents(&self) -> Option<Contents> {
+        self.contents
+    }
+
     fn charge(&self) -> usize {
         self.memory.bytes().max(LEAST)
     }
@@ -147,27 +164,59 @@ impl Buffers {
 
     /// A buffer of at least so many bytes that nobody reads. It has no contents until [`Buffer::finish`].
     pub(crate) fn take(&mut self, view: View, bytes: usize) -> Result<&mut Buffer, TakeError> {
+        let at = self.take_but(None, view, bytes)?;
+        Ok(&mut self.all[at])
+    }
+
+    /// The same for a snapshot of a user, and the buffer with the last one that these contents follow.
+    pub(crate) fn take_after(
+        &mut self,
+        contents: Contents,
+        view: View,
+        bytes: usize,
+    ) -> Result<(&mut Buffer, Option<&mut Buffer>), TakeError> {
+        let is_latest = |of: &&Buffer| {
+            let latest = of.latest.filter(|_| of.view == view);
+            latest.is_some_and(|(of, _)| contents.follows(of))
+        };
+        let latest = self.all.iter().find(is_latest).map(|buffer| buffer.id);
+        let at = self.take_but(latest, view, bytes)?;
+        let latest = self.all.iter().position(|of| Some(of.id) == latest);
+        match latest.filter(|&latest| latest != at) {
+            Some(latest) => {
+                let both = self.all.get_disjoint_mut([at, latest]);
+                let [buffer, latest] = both.map_err(|_| TakeError::Memory)?;
+                Ok((buffer, Some(latest)))
+            }
+            None => Ok((&mut self.all[at], None)),
+        }
+    }
+
+    /// Takes another buffer than this one, if there is memory for that.
+    fn take_but(&mut self, not: Option<u64>, view: View, bytes: usize) -> Result<usize, TakeError> {
         self.clock += 1;
-        let at = match self.find_free(view, bytes, 4 * bytes.max(64 << 10)) {
+        let at = match self.find_free(not, view, bytes, 4 * bytes.max(64 << 10)) {
             Some(at) => at,
             None => self.make(view, bytes)?,
         };
         let buffer = &mut self.all[at];
         buffer.left = buffer.contents.take();
+        buffer.latest = None;
         buffer.used = self.clock;
-        Ok(buffer)
+        Ok(at)
     }
 
     /// Whether [`take`](Self::take) is likely to succeed.
     pub(crate) fn has_room(&mut self, view: View, bytes: usize) -> bool {
-        self.find_free(view, bytes, usize::MAX).is_some()
+        self.find_free(None, view, bytes, usize::MAX).is_some()
             || self.make_room(view.uid(), with_reserve(bytes))
     }
 
     /// A buffer that nobody reads, preferably the one that was used last: it is in the caches.
-    fn find_free(&self, view: View, bytes: usize, most: usize) -> Option<usize> {
+    fn find_free(&self, not: Option<u64>, view: View, bytes: usize, most: usize) -> Option<usize> {
         let fits = |buffer: &Buffer| {
             buffer.lent == 0
+                && Some(buffer.id) != not
                 && buffer.view == view
                 && (bytes..=most).contains(&buffer.memory.bytes())
         };
@@ -181,7 +230,7 @@ impl Buffers {
         let uid = view.uid();
         let bytes = with_reserve(bytes);
         if !self.has_place(uid, bytes)
-            && let Some(larger) = self.find_free(view, bytes, usize::MAX)
+            && let Some(larger) = self.find_free(None, view, bytes, usize::MAX)
         {
             return Ok(larger);
         }
@@ -199,6 +248,7 @@ impl Buffers {
             view,
             contents: None,
             left: None,
+            latest: None,
             reply: Reply::empty(Status::Ok),
             lent: 0,
             passed: false,
@@ -354,160 +404,4 @@ fn with_reserve(bytes: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use fastproc::access::Reader;
-
-    use super::*;
-
-    const SIZE: usize = 1 << 20;
-    const LIMITS: Limits = Limits {
-        of_user: 16 << 20,
-        of_all: 40 << 20,
-    };
-
-    fn user(uid: u32) -> View {
-        View::Of(Reader {
-            pid: 0,
-            fsuid: uid,
-            fsgid: uid,
-            cap_effective: 0,
-            user_ns: 1,
-            confined: false,
-        })
-    }
-
-    fn contents(generation: u64) -> Contents {
-        Contents {
-            generation,
-            groups: 3,
-            ..Contents::default()
-        }
-    }
-
-    fn take(buffers: &mut Buffers, view: View, generation: u64) -> Option<u64> {
-        let buffer = buffers.take(view, SIZE).ok()?;
-        buffer.finish(contents(generation));
-        Some(buffer.id)
-    }
-
-    #[test]
-    fn what_is_lent_is_left_alone_and_what_is_back_is_used_again() {
-        let mut buffers = Buffers::new(100, LIMITS);
-        let first = take(&mut buffers, View::All, 1).expect("a buffer");
-        buffers.lend(first);
-        buffers.lend(first);
-        let second = take(&mut buffers, View::All, 2).expect("another");
-        assert_ne!(first, second);
-        buffers.lend(second);
-        buffers.give_back(first);
-        assert_ne!(
-            take(&mut buffers, View::All, 3),
-            Some(first),
-            "one still reads"
-        );
-        buffers.give_back(second);
-        buffers.give_back(first);
-        let again = take(&mut buffers, View::All, 4).expect("a buffer");
-        assert!(again <= second + 1, "nothing new was made");
-    }
-
-    #[test]
-    fn no_view_gets_what_another_has_had() {
-        let mut buffers = Buffers::new(1, LIMITS);
-        let root = take(&mut buffers, View::All, 1).expect("a buffer");
-        let user_a = take(&mut buffers, user(7), 2).expect("a buffer");
-        let user_b = take(&mut buffers, user(8), 3).expect("a buffer");
-        assert_eq!(take(&mut buffers, View::All, 4), Some(root));
-        assert_eq!(take(&mut buffers, user(7), 5), Some(user_a));
-        assert_eq!(take(&mut buffers, user(8), 6), Some(user_b));
-        assert!(buffers.find(user(8), contents(5)).is_none());
-    }
-
-    #[test]
-    fn a_user_is_lent_so_much_and_others_are_served() {
-        let mut buffers = Buffers::new(1, LIMITS);
-        let mut generation = 0;
-        let mut lend = |buffers: &mut Buffers, view| {
-            generation += 1;
-            let id = take(buffers, view, generation)?;
-            buffers.lend(id);
-            Some(id)
-        };
-        let lent: Vec<u64> = std::iter::from_fn(|| lend(&mut buffers, user(7))).collect();
-        assert!(lent.len() * SIZE <= LIMITS.of_user && lent.len() * SIZE * 2 > LIMITS.of_user);
-        assert!(lend(&mut buffers, user(8)).is_some());
-        assert!(lend(&mut buffers, View::All).is_some());
-        buffers.give_back(lent[0]);
-        assert!(lend(&mut buffers, user(7)).is_some());
-    }
-
-    /// A descriptor of a buffer, as a reader keeps it.
-    fn keep(buffers: &Buffers, id: u64) -> std::os::fd::OwnedFd {
-        let buffer = buffers.get(id).expect("the buffer is lent");
-        let kept = buffer.memory.file().try_clone_to_owned();
-        kept.expect("a descriptor")
-    }
-
-    #[test]
-    fn what_a_user_has_kept_counts_until_it_lets_go_of_it() {
-        let mut buffers = Buffers::new(1, LIMITS);
-        let mut generation = 0;
-        let mut kept = Vec::new();
-        let mut pin = |buffers: &mut Buffers, uid, kept: &mut Vec<_>| {
-            // Ever larger ones, so that no returned buffer fits.
-            generation += 1;
-            let bytes = SIZE + (generation as usize) * (64 << 10);
-            let Ok(buffer) = buffers.take(user(uid), bytes) else {
-                return false;
-            };
-            let id = buffer.id;
-            buffers.lend(id);
-            kept.push(keep(buffers, id));
-            buffers.give_back(id);
-            true
-        };
-        while pin(&mut buffers, 7, &mut kept) {
-            assert!(kept.len() < 100, "a reader holds more than its limit");
-            assert!(buffers.charged(Some(7)) <= LIMITS.of_user);
-        }
-        // Others are served until all of them together reach the limit.
-        let others = (8..40).take_while(|&uid| {
-            while pin(&mut buffers, uid, &mut kept) {}
-            buffers.charged(Some(uid)) > 0
-        });
-        assert!((2..20).contains(&others.count()));
-        assert!(buffers.charged(None) <= LIMITS.of_all);
-        assert!(take(&mut buffers, View::All, 1000).is_some(), "root is");
-        kept.clear();
-        // A child that another test forks has all descriptors for a moment.
-        fastproc_testbed::wait_until("nobody has them", || pin(&mut buffers, 7, &mut kept));
-        assert!(pin(&mut buffers, 39, &mut kept));
-    }
-
-    #[test]
-    fn what_lies_ready_is_bounded() {
-        let mut buffers = Buffers::new(
-            1,
-            Limits {
-                of_all: 1 << 30,
-                ..LIMITS
-            },
-        );
-        for uid in 1..100 {
-            take(&mut buffers, user(uid), u64::from(uid)).expect("a buffer");
-            assert!(buffers.sizes()[1].1 <= READY);
-        }
-        // Also when many come back at once.
-        let lent: Vec<u64> = (1..100)
-            .map(|uid| {
-                let id = take(&mut buffers, user(uid), 1000 + u64::from(uid)).expect("a buffer");
-                buffers.lend(id);
-                id
-            })
-            .collect();
-        for id in lent {
-            buffers.give_back(id);
-        }
-        assert!(buffers.sizes()[1].1 <= READY);
-    }
-}
+mod tests;

@@ -19,6 +19,16 @@ impl Changes {
         }
     }
 
+    /// The generation in which the record at this place changed last.
+    pub(crate) fn generation(&self, place: usize) -> u64 {
+        self.changed.values().get(place).map_or(u64::MAX, |of| *of)
+    }
+
+    /// Whether all records have kept their places since this generation.
+    pub(crate) fn kept_places(&self, since: u64) -> bool {
+        self.placed <= since
+    }
+
     /// For each place, whether its record is the same as in that generation.
     pub(crate) fn since(&self, generation: Option<u64>) -> impl Fn(usize) -> bool {
         let changed = match generation {

@@ -1,13 +1,12 @@
 //! Writes a snapshot, as a view shows it, into a buffer.
 
-use std::{fs, os::unix::fs::MetadataExt};
-
 use fastproc::{
     Fields, Process, Snapshot, Texts as Kinds,
     record::{Io, Record, ThreadRecord},
 };
 
 use crate::{
+    changes::Changes,
     memory::{Counts, Parts},
     texts::{Texts, Writer},
     view::{Mask, View, Visibility, hide_io_without_memory},
@@ -28,6 +27,78 @@ pub(crate) struct Filling<'a> {
     /// The texts that are kept, and the kinds that are wanted.
     pub(crate) texts: &'a Texts,
     pub(crate) kinds: Kinds,
+    /// The generation of the snapshot, and when each record changed last.
+    pub(crate) generation: u64,
+    pub(crate) changes: &'a Changes,
+}
+
+/// The last snapshot that this view was shown, with the same groups.
+#[derive(Debug)]
+pub(crate) struct Earlier<'a> {
+    generation: u64,
+    /// Whether it has all processes of its walk.
+    is_whole: bool,
+    records: &'a [Record],
+    changed: &'a [u64],
+}
+
+impl<'a> Earlier<'a> {
+    /// `None`: it does not say when its records changed.
+    pub(crate) fn new(generation: u64, is_whole: bool, parts: Parts<'a>) -> Option<Self> {
+        let Parts {
+            records, changed, ..
+        } = parts;
+        (records.len() == changed.len()).then_some(Self {
+            generation,
+            is_whole,
+            records,
+            changed,
+        })
+    }
+}
+
+/// Says in which generation each record of a view changed last, in the order of the pids.
+struct Dating<'a> {
+    generation: u64,
+    changes: &'a Changes,
+    /// `None`: the view is of everything.
+    earlier: Option<Earlier<'a>>,
+    of_user: bool,
+    at: usize,
+}
+
+impl Dating<'_> {
+    /// The generation in which this record changed last, as the view shows it. What the walk reads again depends on more than
+    /// users may see, so only what they are shown counts for them.
+    fn of(&mut self, place: usize, pid: u32, record: &Record) -> u64 {
+        let changed = self.changes.generation(place);
+        if !self.of_user {
+            return changed;
+        }
+        let Some(earlier) = &self.earlier else {
+            return self.generation;
+        };
+        let is_placed = earlier.is_whole && self.changes.kept_places(earlier.generation);
+        if is_placed {
+            self.at = place;
+        } else {
+            let before = earlier.records[self.at..].iter();
+            self.at += before.take_while(|of| of.identity.tgid < pid).count();
+        }
+        let (Some(before), Some(&dated)) =
+            (earlier.records.get(self.at), earlier.changed.get(self.at))
+        else {
+            return self.generation;
+        };
+        let is_same = if changed <= earlier.generation {
+            is_placed || before.identity.tgid == pid
+        } else {
+            let mut again = *before;
+            again.copy_groups(record, Fields::from_bits_retain(record.identity.groups));
+            again == *before
+        };
+        if is_same { dated } else { self.generation }
+    }
 }
 
 /// A thread, and how much of it the view shows.
@@ -56,6 +127,7 @@ impl<'a> Filling<'a> {
             unsure,
             texts: if self.kinds.is_empty() { 0 } else { records },
             text_bytes: self.text_bytes(shown),
+            changed: records,
             ..Counts::default()
         }
     }
@@ -101,12 +173,13 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Writes what [`plan`](Self::plan) counted, except records that `is_written` reports as unchanged. Returns the
-    /// bytes of texts.
+    /// Writes what [`plan`](Self::plan) counted, except records that `is_written` reports as unchanged. `earlier`: what a user
+    /// was shown last. Returns the bytes of texts.
     pub(crate) fn write(
         &self,
         shown: &[Visibility],
         is_written: impl Fn(usize) -> bool,
+        earlier: Option<Earlier<'_>>,
         parts: &mut Parts<'_>,
     ) -> usize {
         let pools = self.snapshot.pools();
@@ -119,14 +192,25 @@ impl<'a> Filling<'a> {
         let mut unsure = parts.unsure.iter_mut();
         let mut texts = parts.texts.iter_mut();
         let mut bytes = Writer::at(&mut *parts.text_bytes, 0);
+        let mut changed = parts.changed.iter_mut();
+        let mut dating = Dating {
+            generation: self.generation,
+            changes: self.changes,
+            earlier,
+            of_user: self.view != View::All,
+            at: 0,
+        };
         for (place, (process, &shown)) in self.snapshot.iter().zip(shown).enumerate() {
             if shown == Visibility::Unsure {
                 if let Some(pid) = unsure.next() {
                     *pid = process.pid();
                 }
-            } else if let Some(to) = records.next() {
+            } else if let Some(record) = records.next() {
                 if !is_written(place) {
-                    self.write_record(process, shown, to);
+                    self.write_record(process, shown, record);
+                }
+                if let Some(to) = changed.next() {
+                    *to = dating.of(place, process.pid(), record);
                 }
                 if let Some(entry) = texts.next() {
                     let kinds = kinds_for(self.kinds, shown);
@@ -171,22 +255,10 @@ impl Filling<'_> {
     }
 }
 
-/// Fills `shown` with what a view shows of each process of a snapshot, in their order.
-pub(crate) fn visibilities(snapshot: &Snapshot<'_>, view: View, shown: &mut Vec<Visibility>) {
-    shown.clear();
-    let each = snapshot.iter();
-    shown.extend(each.map(|process| view.visibility(process, || user_ns(process.pid()))));
-}
-
 /// Every user may read a command line; only a user who could trace the process may read the path of its program.
 pub(crate) fn kinds_for(kinds: Kinds, shown: Visibility) -> Kinds {
     match shown {
         Visibility::Full => kinds,
         _ => kinds & Kinds::CMDLINE,
     }
-}
-
-/// The user namespace of a process whose record was read from `/proc`; 0 if unknown.
-fn user_ns(pid: u32) -> u32 {
-    fs::metadata(format!("/proc/{pid}/ns/user")).map_or(0, |file| file.ino() as u32)
 }

@@ -28,6 +28,7 @@ mod reading;
 mod rest;
 mod service;
 mod settings;
+mod shown;
 mod socket;
 mod status;
 mod texts;

@@ -58,12 +58,13 @@ pub(crate) struct Counts {
     pub(crate) text_bytes: usize,
     pub(crate) exits: usize,
     pub(crate) exit_lines: usize,
+    pub(crate) changed: usize,
 }
 
 impl Counts {
     /// Where each part begins, in the order of the members, and where the last one ends. Each begins at a multiple of
     /// eight.
-    pub(crate) const fn offsets(self) -> [usize; 9] {
+    pub(crate) const fn offsets(self) -> [usize; 10] {
         let threads = self.records * size_of::<Record>();
         let pool = threads + self.threads * size_of::<ThreadRecord>();
         let unsure = pool + self.pool * size_of::<u64>();
@@ -71,10 +72,21 @@ impl Counts {
         let text_bytes = texts + self.texts * size_of::<TextEntry>();
         let exits = (text_bytes + self.text_bytes).next_multiple_of(8);
         let exit_lines = exits + self.exits * size_of::<ExitRecord>();
-        let end = (exit_lines + self.exit_lines).next_multiple_of(8);
+        let changed = (exit_lines + self.exit_lines).next_multiple_of(8);
+        let end = changed + self.changed * size_of::<u64>();
         [
-            0, threads, pool, unsure, texts, text_bytes, exits, exit_lines, end,
+            0, threads, pool, unsure, texts, text_bytes, exits, exit_lines, changed, end,
         ]
+    }
+}
+
+impl Counts {
+    /// Where the generations begin; 0 if there are none.
+    pub(crate) const fn changed_at(self) -> u64 {
+        match self.changed {
+            0 => 0,
+            _ => self.offsets()[8] as u64,
+        }
     }
 }
 
@@ -89,6 +101,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) text_bytes: &'a mut [u8],
     pub(crate) exits: &'a mut [ExitRecord],
     pub(crate) exit_lines: &'a mut [u8],
+    /// For each record, the generation in which it changed last.
+    pub(crate) changed: &'a mut [u64],
 }
 
 /// A sealed file in memory, and this process's mapping of it, the only one that can be written to.
@@ -163,6 +177,7 @@ impl Memory {
             text_bytes,
             exits,
             exit_lines,
+            changed,
             end,
         ] = counts.offsets();
         if end > self.mapping.bytes {
@@ -182,6 +197,7 @@ impl Memory {
                 text_bytes: slice::from_raw_parts_mut(at(text_bytes), counts.text_bytes),
                 exits: slice::from_raw_parts_mut(at(exits).cast(), counts.exits),
                 exit_lines: slice::from_raw_parts_mut(at(exit_lines), counts.exit_lines),
+                changed: slice::from_raw_parts_mut(at(changed).cast(), counts.changed),
             })
         }
     }
@@ -213,6 +229,7 @@ mod tests {
             text_bytes: 9,
             exits: 2,
             exit_lines: 5,
+            changed: 3,
         };
         let [.., end] = counts.offsets();
         let mut memory = Memory::new(end, &Holders::new()).expect("memory");
@@ -231,6 +248,7 @@ mod tests {
         exit.pid = 1;
         parts.exits.fill(exit);
         parts.exit_lines.fill(b'y');
+        parts.changed.fill(11);
         let mut thread = ThreadRecord::default();
         thread.tid = 1;
         parts.threads.fill(thread);
@@ -248,6 +266,7 @@ mod tests {
         assert_eq!(parts.text_bytes, b"xxxxxxxxx");
         assert_eq!(*parts.exits, [exit; 2]);
         assert_eq!(parts.exit_lines, b"yyyyy");
+        assert_eq!(*parts.changed, [11; 3]);
         let more = Counts {
             records: 1000,
             ..counts

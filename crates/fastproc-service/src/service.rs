@@ -34,8 +34,8 @@ use self::{
 };
 use crate::{
     blame::Blame, budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits,
-    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, status::Counted,
-    texts::Texts, tiers::Tiers, view::Visibility,
+    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, shown::Shown,
+    status::Counted, texts::Texts, tiers::Tiers,
 };
 
 /// Events that are handled together; requests that arrive meanwhile share the next walk.
@@ -113,7 +113,7 @@ pub struct Service {
     texts_done: Arc<OwnedFd>,
     asking: Asking,
     orders: Orders,
-    shown: Vec<Visibility>,
+    shown: Shown,
     counted: Counted,
     blame: Blame,
     figures: Arc<Figures>,
@@ -165,7 +165,7 @@ impl Service {
             texts_done: event()?,
             asking: Asking::new(settings.cpu_of_user),
             orders: Orders::default(),
-            shown: Vec::new(),
+            shown: Shown::default(),
             counted: Counted::default(),
             blame: Blame::new(settings.log, Arc::clone(&figures.refused)),
             figures,

@@ -15,6 +15,7 @@ use std::{
 use fastproc::{
     Directories, Fields, Process, Rights, Snapshot, TextEntry, TextPlace, Texts as Kinds,
     access::Access,
+    difference::PerProcess,
     owner::{Makers, Namespaces},
 };
 
@@ -65,11 +66,27 @@ struct Kept {
     texts: [Option<Text>; 2],
 }
 
-impl Kept {
-    fn is_of(&self, process: Process<'_>) -> bool {
-        (self.pid, self.start_ns) == (process.pid(), process.identity().start_ns)
-    }
+/// What the record of a process says about its texts.
+#[derive(Clone, Copy, Debug)]
+struct Brief {
+    start_ns: u64,
+    /// Kernel threads and zombies have none.
+    has_texts: bool,
+    rest: Option<Rest>,
+}
 
+impl Brief {
+    fn of(process: Process<'_>) -> Self {
+        let identity = process.identity();
+        Self {
+            start_ns: identity.start_ns,
+            has_texts: identity.has_mm != 0 && !identity.is_kernel_thread(),
+            rest: Rest::from_process(process),
+        }
+    }
+}
+
+impl Kept {
     fn bytes(&self) -> usize {
         let texts = self.texts.iter().flatten();
         texts.map(Text::len).sum()
@@ -87,6 +104,8 @@ pub(crate) struct Texts {
     /// One for every process of the latest snapshot, in its order, which is that of the pids, so that following the
     /// order needs no search.
     kept: Vec<Kept>,
+    /// Likewise.
+    briefs: PerProcess<Brief>,
     /// Those of the snapshot before, while the next one is processed.
     before: Vec<Kept>,
     bytes: usize,
@@ -104,6 +123,7 @@ impl Texts {
                 home,
             },
             kept: Vec::new(),
+            briefs: PerProcess::new(),
             before: Vec::new(),
             bytes: 0,
             left: Left::new(home),
@@ -140,14 +160,14 @@ impl Texts {
         let mut items = Vec::new();
         let mut makers = Makers::default();
         let mut place = 0;
-        for (at, (kept, process)) in self.kept.iter_mut().zip(snapshot.iter()).enumerate() {
+        let known = self.kept.iter_mut().zip(self.briefs.values());
+        for (at, ((kept, brief), process)) in known.zip(snapshot.iter()).enumerate() {
             let Some(kinds) = wanted(at) else { continue };
             place += 1;
-            let identity = process.identity();
-            if identity.is_kernel_thread() || identity.has_mm == 0 {
+            if !brief.has_texts {
                 continue;
             }
-            let rest = Rest::from_process(process);
+            let rest = brief.rest;
             let mut missing = Kinds::empty();
             for kind in kinds.iter() {
                 let text = &mut kept.texts[index_of(kind)];
@@ -172,7 +192,7 @@ impl Texts {
             {
                 items.push(Item {
                     pid: process.pid(),
-                    start_ns: identity.start_ns,
+                    start_ns: brief.start_ns,
                     uid: process.users().map(|users| users.uid),
                     rest,
                     kinds: missing,
@@ -185,16 +205,23 @@ impl Texts {
 
     /// Brings what is kept into the order of this snapshot, and drops what belongs to other processes.
     fn follow(&mut self, snapshot: &Snapshot<'_>) {
+        let briefs = self.briefs.update(snapshot, Brief::of);
+        let processes = snapshot.iter().map(Process::pid);
+        let processes = processes.zip(briefs.iter().map(|brief| brief.start_ns));
+        let kept = self.kept.iter().map(|kept| (kept.pid, kept.start_ns));
+        if kept.eq(processes.clone()) {
+            return;
+        }
         std::mem::swap(&mut self.kept, &mut self.before);
         let mut before = self.before.drain(..).peekable();
-        for process in snapshot.iter() {
-            while let Some(ended) = before.next_if(|kept| kept.pid < process.pid()) {
+        for (pid, start_ns) in processes {
+            while let Some(ended) = before.next_if(|kept| kept.pid < pid) {
                 self.bytes -= ended.bytes();
             }
-            let kept = before.next_if(|kept| kept.is_of(process));
+            let kept = before.next_if(|kept| (kept.pid, kept.start_ns) == (pid, start_ns));
             self.kept.push(kept.unwrap_or_else(|| Kept {
-                pid: process.pid(),
-                start_ns: process.identity().start_ns,
+                pid,
+                start_ns,
                 ..Kept::default()
             }));
         }
@@ -269,9 +296,9 @@ impl Texts {
         kind: Kinds,
         view: View,
     ) -> Option<(&[u8], u64)> {
-        let kept = self.kept.get(place).filter(|kept| kept.is_of(process))?;
+        let (kept, brief) = (self.kept.get(place)?, self.briefs.values().get(place)?);
         // A zombie has lost its texts.
-        let kept = (process.identity().has_mm != 0).then_some(kept)?;
+        let kept = (kept.pid == process.pid() && brief.has_texts).then_some(kept)?;
         let text = kept.texts[index_of(kind)].as_ref()?;
         let text = Some(text).filter(|text| shows(view, kind, text.rights.as_ref()))?;
         Some((text.bytes.as_deref()?, text.read_ns))

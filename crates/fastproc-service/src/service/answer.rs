@@ -17,7 +17,7 @@ use super::{Service, turn::Waiting};
 use crate::{
     blame::Reason,
     buffers::Contents,
-    fill::{self, Filling},
+    fill::{self, Earlier, Filling},
     memory::Counts,
     view::{Mask, View, Visibility},
 };
@@ -85,6 +85,14 @@ impl Service {
         };
         let mut reply = buffer.reply;
         reply.has_descriptor = !request.holds.contains(&id);
+        if reply.changed_at != 0
+            && let Some(contents) = buffer.contents()
+        {
+            let before = std::mem::replace(&mut client.last, contents);
+            if !contents.follows(before) {
+                reply.changed_at = 0;
+            }
+        }
         self.buffers.lend(id);
         client.lent = Some(id);
         self.send(token, &reply.to_words(), reply.has_descriptor.then_some(id));
@@ -108,8 +116,7 @@ impl Service {
         let Some((snapshot, changes)) = self.tiers.latest(waiting.tier) else {
             return Err(Status::Failed);
         };
-        let shown = &mut self.shown;
-        fill::visibilities(&snapshot, view, shown);
+        let shown = self.shown.update(view, waiting.tier, &snapshot);
         let mut missing = Vec::new();
         if !contents.texts.is_empty() {
             let max_age = Duration::from_nanos(contents.texts_max_age_ns);
@@ -132,6 +139,8 @@ impl Service {
             texts: &self.texts,
             kinds: contents.texts,
             mask,
+            changes,
+            generation: contents.generation,
         };
         let (exits, exit_lines) = self.exits.count(contents.exits);
         let mut counts = Counts {
@@ -144,17 +153,25 @@ impl Service {
         }
         let [.., bytes] = counts.offsets();
         self.costs.bytes[waiting.tier] = bytes;
-        let buffer = self.buffers.take(view, bytes)?;
+        let (buffer, latest) = match view {
+            View::All => (self.buffers.take(view, bytes)?, None),
+            View::Of(_) => self.buffers.take_after(contents, view, bytes)?,
+        };
+        // A record is at its place in the snapshot, unless the view does not show one before it.
+        let is_whole = |reply: &Reply| counts.unsure == 0 && reply.parts[part::UNSURE].count == 0;
+        let left = buffer.left.take();
+        let left = left.filter(|&left| contents.follows(left) && is_whole(&buffer.reply));
+        let is_written = changes.since(left.map(|left| left.generation));
+        let earlier = latest.and_then(|latest| {
+            let is_whole = is_whole(&latest.reply);
+            let (of, counts) = latest.latest.take()?;
+            Earlier::new(of.generation, is_whole, latest.memory.parts(counts)?)
+        });
         let Some(mut parts) = buffer.memory.parts(counts) else {
             return Err(Status::Failed);
         };
-        // A user may see another part of the same record by now. The groups say which walks these were.
-        let left = buffer.left.take();
-        let left = left.filter(|left| {
-            view == View::All && left.groups == contents.groups && !left.is_of_cgroups
-        });
-        let is_written = changes.since(left.map(|left| left.generation));
-        let written = filling.write(shown, is_written, &mut parts);
+        let written = filling.write(shown, is_written, earlier, &mut parts);
+        buffer.latest = Some((contents, counts));
         self.exits.write(contents.exits, view, &mask, &mut parts);
         let stats = snapshot.stats();
         buffer.reply = Reply {
@@ -170,6 +187,7 @@ impl Service {
             calibration,
             exits_last: contents.exits.last,
             exits_after: contents.exits.after,
+            changed_at: counts.changed_at(),
             parts: parts_from_counts(counts),
             ..Reply::empty(Status::Ok)
         };

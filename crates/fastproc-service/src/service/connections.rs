@@ -15,6 +15,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use super::{LISTENER, Service, UNKNOWN, asking::WEIGHT_OF_CONNECTION};
 use crate::{
     blame::Reason,
+    buffers::Contents,
     closing::{self, may_pass_descriptors},
     peer::Known,
     settings::{CONNECTIONS, CONNECTIONS_OF_USER},
@@ -37,6 +38,8 @@ pub(super) struct Client {
     pub(super) peer: Known,
     /// The buffer that it may read until its next request.
     pub(super) lent: Option<u64>,
+    /// What its last snapshot was.
+    pub(super) last: Contents,
     /// The last exit that it has received, if it wants them.
     pub(super) exits: Option<u64>,
     /// Whether it waits for an answer.
@@ -91,6 +94,7 @@ impl Service {
                     account,
                     peer: Known::Nothing,
                     lent: None,
+                    last: Contents::default(),
                     exits: None,
                     waits: false,
                 };

@@ -10,7 +10,7 @@ use fastproc::{
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 use super::*;
-use crate::{peer::Known, reading::tests::held_at, view::View};
+use crate::{buffers::Contents, peer::Known, reading::tests::held_at, view::View};
 
 const USER: u32 = 54_321;
 const WAITING: u64 = 100;
@@ -58,6 +58,7 @@ fn ask(service: &mut Service, socket: OwnedFd, (client, uid): (u64, u32), texts:
             account: uid,
             peer: Known::Nothing,
             lent: None,
+            last: Contents::default(),
             exits: None,
             waits: true,
             may_pass: false,

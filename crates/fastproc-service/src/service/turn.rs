@@ -283,6 +283,7 @@ impl Service {
         };
         Contents {
             generation,
+            tier: *tier,
             groups: request.groups,
             texts: request.texts,
             texts_max_age_ns: request.texts_max_age_ns,

@@ -16,26 +16,34 @@ impl Number {
     }
 }
 
-/// The records of a walk that were kept from the last snapshot, not read again.
+/// The records that are the same as in the last snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept<'a> {
-    /// The index of the walk. Empty: none.
-    pub(crate) index: &'a [u64],
-    /// The bit in it.
-    pub(crate) bit: u64,
+    /// How to tell them from the others.
+    pub(crate) by: Mark<'a>,
     /// The last snapshot.
     pub(crate) of: Number,
 }
 
+/// What tells which records are kept, by their places in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mark<'a> {
+    /// This bit in the index of the walk. With an empty index no record is kept.
+    Bit { index: &'a [u64], bit: u64 },
+    /// The service's number of the snapshot in which each record changed last is not greater than that of the last one.
+    Changed { numbers: &'a [u64], last: u64 },
+}
+
 impl Kept<'_> {
     pub(crate) const NONE: Self = Self {
-        index: &[],
-        bit: 0,
+        by: Mark::Bit { index: &[], bit: 0 },
         of: Number::NONE,
     };
 
     pub(super) fn contains(self, at: usize) -> bool {
-        let entry = self.index.get(at);
-        entry.is_some_and(|entry| entry & self.bit != 0)
+        match self.by {
+            Mark::Bit { index, bit } => index.get(at).is_some_and(|entry| entry & bit != 0),
+            Mark::Changed { numbers, last } => numbers.get(at).is_some_and(|&of| of <= last),
+        }
     }
 }

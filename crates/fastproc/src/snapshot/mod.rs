@@ -167,7 +167,7 @@ pub struct Snapshot<'a> {
     pub(crate) exits: Option<EndedExits<'a>>,
     /// The number of this snapshot.
     pub(crate) number: Number,
-    /// For each record of `walked`, whether it is that of the last snapshot; empty if none is.
+    /// Which records of `walked` are those of the last snapshot.
     pub(crate) kept: Kept<'a>,
 }
 
@@ -253,7 +253,8 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The processes whose records may differ from those of the last snapshot of this collector, in the order
-    /// of their pids. A record that the walk kept is left out; every other source returns all.
+    /// of their pids. A record is left out if the walk kept it, or if the service says that it is the same. Without BPF all
+    /// are returned.
     pub fn changed(&self) -> impl Iterator<Item = Process<'a>> + Clone + use<'a> {
         let all = self.iter_with_changed();
         all.filter_map(|(process, changed)| changed.then_some(process))

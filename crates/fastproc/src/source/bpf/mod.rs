@@ -29,7 +29,7 @@ use crate::{
     kernel::{KernelTypes, support, walk::Walk},
     records::fields::Fields,
     snapshot::{
-        kept::{Kept, Number},
+        kept::{Kept, Mark, Number},
         table::Table,
     },
 };
@@ -471,7 +471,10 @@ pub(crate) const fn kept(index: &[u64], of: Number) -> Kept<'_> {
     let bit = run::INDEX_KEPT;
     match of {
         Number::NONE => Kept::NONE,
-        of => Kept { index, bit, of },
+        of => Kept {
+            by: Mark::Bit { index, bit },
+            of,
+        },
     }
 }
 

@@ -8,6 +8,7 @@ mod connection;
 mod environment;
 mod exits;
 mod mapping;
+mod parts;
 mod trust;
 #[doc(hidden)]
 pub mod wire;
@@ -31,8 +32,8 @@ pub use crate::base::error::service::{Error, Status};
 #[doc(hidden)]
 pub use crate::records::layout;
 use crate::{
-    base::{error, host::Host, plain::Plain, proc_root, source_kind::SourceKind},
-    exits::{Answer, Served},
+    base::{error, host::Host, proc_root, source_kind::SourceKind},
+    exits::Served,
     records::{
         fields::Fields,
         record::{ExitRecord, Record, ThreadRecord},
@@ -41,9 +42,9 @@ use crate::{
     snapshot::{
         Places, Slot, Snapshot, SnapshotStats,
         calibration::Calibration,
-        kept::{Kept, Number},
+        kept::{Kept, Mark, Number},
         table::Table,
-        texts::{TextEntry, TextTable, Texts},
+        texts::{TextEntry, Texts},
     },
     source::procfs::Procfs,
 };
@@ -93,6 +94,13 @@ pub(crate) struct Settings {
     pub(crate) only: bool,
 }
 
+/// A snapshot of the service, by its numbers here and there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    number: Number,
+    generation: u64,
+}
+
 /// A source that another process fills.
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -105,6 +113,9 @@ pub(crate) struct Service {
     failed: bool,
     /// The last answer. Its buffer is lent to this process.
     reply: Reply,
+    /// The snapshot of that answer, and the one before it if it came by the same connection.
+    taken: Taken,
+    before: Taken,
     /// How to read records of another layout, with its id, and the records that were translated.
     translation: Option<(u64, Translation)>,
     translated: Vec<Record>,
@@ -131,6 +142,8 @@ impl Service {
             greeting: None,
             failed: false,
             reply: Reply::empty(Status::Ok),
+            taken: Taken::default(),
+            before: Taken::default(),
             translation: None,
             translated: Vec::new(),
             translated_threads: Vec::new(),
@@ -188,6 +201,7 @@ impl Service {
             self.exits.last = reply.exits_last;
         }
         self.reply = reply;
+        self.before = Taken::default();
         self.connection = Some(connection);
         Ok(())
     }
@@ -239,6 +253,7 @@ impl Service {
     pub(crate) fn collect(&mut self, not_before_ns: u64) -> Result<(), error::Error> {
         let started = Instant::now();
         let had_connection = self.connection.is_some();
+        self.before = std::mem::take(&mut self.taken);
         let max_age = self.settings.max_age;
         let mut made = self.ask(max_age);
         // The service was restarted since the last time; this process notices only now.
@@ -248,6 +263,8 @@ impl Service {
         }
         // While another source was in use, the service may have kept a snapshot that it made for other readers.
         if made.is_ok() && self.began_ns() < not_before_ns {
+            // Records are compared with those of the answer before, which no reader has seen.
+            self.before = Taken::default();
             made = self.ask(Duration::ZERO).and_then(|()| {
                 if self.began_ns() < not_before_ns {
                     return Err(Error::Protocol(
@@ -262,6 +279,10 @@ impl Service {
             .and_then(|()| self.read_own());
         if made.is_ok() {
             self.take_exits();
+            self.taken = Taken {
+                number: Number::next(),
+                generation: self.reply.generation,
+            };
         }
         self.failed = made.is_err();
         if self.failed {
@@ -337,6 +358,7 @@ impl Service {
             self.unsure().is_some(),
             self.texts().is_some(),
             self.ended().is_some(),
+            self.changed().is_some(),
         ];
         if parts.contains(&false) {
             return Err(Error::Protocol("a part that is not within the buffer"));
@@ -379,62 +401,18 @@ impl Service {
         Ok(())
     }
 
-    fn part<T: Plain>(&self, at: usize) -> Option<&[T]> {
-        let part = self.reply.parts[at];
-        let connection = self.connection.as_ref()?;
-        connection
-            .buffer(self.reply.buffer)?
-            .elements(part.offset, part.count)
-    }
-
-    /// Translates records of another layout.
-    fn translate(&mut self) -> Option<()> {
-        let Some((_, translation)) = &self.translation else {
-            return Some(());
-        };
-        let bytes = |at: usize| {
-            let part = self.reply.parts[at];
-            let buffer = self.connection.as_ref()?.buffer(self.reply.buffer)?;
-            buffer.elements(part.offset, part.count.checked_mul(part.stride)?)
-        };
-        translation.processes(bytes(part::RECORDS)?, &mut self.translated);
-        translation.threads(bytes(part::THREADS)?, &mut self.translated_threads);
-        Some(())
-    }
-
-    fn table(&self) -> Option<Table<'_>> {
-        if self.translation.is_some() {
-            return Some(Table {
-                records: &self.translated,
-                threads: &self.translated_threads,
-                pool: self.part(part::POOL)?,
-            });
+    /// The records that are those of the snapshot before.
+    fn kept(&self) -> Kept<'_> {
+        match self.before.number {
+            Number::NONE => Kept::NONE,
+            of => Kept {
+                by: Mark::Changed {
+                    numbers: self.changed().unwrap_or_default(),
+                    last: self.before.generation,
+                },
+                of,
+            },
         }
-        Some(Table {
-            records: self.part(part::RECORDS)?,
-            threads: self.part(part::THREADS)?,
-            pool: self.part(part::POOL)?,
-        })
-    }
-
-    fn unsure(&self) -> Option<&[u32]> {
-        self.part(part::UNSURE)
-    }
-
-    fn texts(&self) -> Option<TextTable<'_>> {
-        Some(TextTable {
-            entries: self.part(part::TEXTS)?,
-            bytes: self.part(part::TEXT_BYTES)?,
-        })
-    }
-
-    fn ended(&self) -> Option<Answer<'_>> {
-        Some(Answer {
-            after: self.reply.exits_after,
-            last: self.reply.exits_last,
-            exits: self.part(part::EXITS)?,
-            lines: self.part(part::EXIT_LINES)?,
-        })
     }
 
     fn take_exits(&mut self) {
@@ -486,8 +464,8 @@ impl Service {
             },
             stats,
             exits,
-            number: Number::NONE,
-            kept: Kept::NONE,
+            number: self.taken.number,
+            kept: self.kept(),
         }
     }
 }

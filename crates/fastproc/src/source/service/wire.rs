@@ -212,6 +212,9 @@ pub struct Reply {
     pub exits_last: u64,
     /// Every exit with a larger number, up to `exits_last`, is in this answer or was lost.
     pub exits_after: u64,
+    /// First byte in the buffer of the generations in which the records changed last, one for each record. 0: there are
+    /// none that can be compared with the last snapshot of this reader.
+    pub changed_at: u64,
     /// The places of the parts in the buffer: see [`part`].
     pub parts: [Part; part::COUNT],
 }
@@ -238,6 +241,7 @@ impl Reply {
             calibration: Calibration::default(),
             exits_last: 0,
             exits_after: 0,
+            changed_at: 0,
             parts: [Part::default(); part::COUNT],
         }
     }
@@ -245,7 +249,7 @@ impl Reply {
     /// The message.
     pub fn to_words(&self) -> [u64; Self::WORDS] {
         let mut words = [0; Self::WORDS];
-        words[..15].copy_from_slice(&[
+        words[..16].copy_from_slice(&[
             VERSION,
             self.status as u64,
             self.layout,
@@ -261,6 +265,7 @@ impl Reply {
             facts(self.calibration),
             self.exits_last,
             self.exits_after,
+            self.changed_at,
         ]);
         let (parts, _) = words[16..].as_chunks_mut::<3>();
         for (words, part) in parts.iter_mut().zip(self.parts) {
@@ -300,6 +305,7 @@ impl Reply {
             calibration: calibration(words[12]),
             exits_last: words[13],
             exits_after: words[14],
+            changed_at: words[15],
             parts,
         })
     }
