@@ -33,9 +33,19 @@ use self::{
     turn::{Costs, Parked, Waiting},
 };
 use crate::{
-    blame::Blame, budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits,
-    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, status::Counted,
-    texts::Texts, tiers::Tiers, view::Visibility,
+    blame::Blame,
+    budget::Budget,
+    buffers::Buffers,
+    cgroups::Cgroups,
+    exits::Exits,
+    figures::Figures,
+    hidepid::Hidepid,
+    peer::Home,
+    settings::Settings,
+    status::Counted,
+    texts::Texts,
+    tiers::{Release, Tiers},
+    view::Visibility,
 };
 
 /// Events that are handled together; requests that arrive meanwhile share the next walk.
@@ -132,7 +142,7 @@ impl Service {
             hidepid: Hidepid::read(),
             texts: Texts::open(&host)?,
             host,
-            tiers: Tiers::open(settings.source, first)?,
+            tiers: Tiers::open(settings.source, first, Release::default())?,
             exits: Exits::new(first, settings.exits_kept),
             cgroups: Cgroups::default(),
             exits_unwanted: None,
@@ -232,7 +242,12 @@ impl Service {
             .exits_unwanted
             .and_then(|since| since.checked_add(self.exits_linger))
             .map(until);
-        let first = first.chain(accept).chain(asking).chain(exits);
+        let release = self.tiers.next_release().map(until);
+        let first = first
+            .chain(accept)
+            .chain(asking)
+            .chain(exits)
+            .chain(release);
         first.min().and_then(|first| Timespec::try_from(first).ok())
     }
 
@@ -276,6 +291,7 @@ impl Service {
         self.finish_jobs();
         self.turn();
         self.settle_exits();
+        self.tiers.release_unused();
         self.figures
             .set(self.clients.len(), self.buffers.lent_bytes());
         self.release_held();
