@@ -131,6 +131,13 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     } else {
         print(&mut out, &report)?;
     }
+    if report.compared == 0 {
+        // Nothing can be reported if standard error is closed.
+        let _ = writeln!(
+            std::io::stderr(),
+            "fastproc: nothing was compared: none of these processes exists"
+        );
+    }
     Ok(if report.wrong == 0 && report.compared > 0 {
         ExitCode::SUCCESS
     } else {
