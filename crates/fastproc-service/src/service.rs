@@ -33,19 +33,9 @@ use self::{
     turn::{Costs, Parked, Waiting},
 };
 use crate::{
-    blame::Blame,
-    budget::Budget,
-    buffers::Buffers,
-    cgroups::Cgroups,
-    exits::Exits,
-    figures::Figures,
-    hidepid::Hidepid,
-    peer::Home,
-    settings::Settings,
-    status::Counted,
-    texts::Texts,
-    tiers::{Release, Tiers},
-    view::Visibility,
+    blame::Blame, budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits,
+    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, status::Counted,
+    texts::Texts, tiers::Tiers, view::Visibility,
 };
 
 /// Events that are handled together; requests that arrive meanwhile share the next walk.
@@ -142,7 +132,7 @@ impl Service {
             hidepid: Hidepid::read(),
             texts: Texts::open(&host)?,
             host,
-            tiers: Tiers::open(settings.source, first, Release::default())?,
+            tiers: Tiers::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
             cgroups: Cgroups::default(),
             exits_unwanted: None,
@@ -242,12 +232,8 @@ impl Service {
             .exits_unwanted
             .and_then(|since| since.checked_add(self.exits_linger))
             .map(until);
-        let release = self.tiers.next_release().map(until);
-        let first = first
-            .chain(accept)
-            .chain(asking)
-            .chain(exits)
-            .chain(release);
+        let first = first.chain(accept).chain(asking).chain(exits);
+        let first = first.chain(self.tiers.next_release().map(until));
         first.min().and_then(|first| Timespec::try_from(first).ok())
     }
 

@@ -34,15 +34,15 @@ const TIERS: [Fields; COUNT] = [
     Fields::all(),
 ];
 
-/// When the arrays of a collector are released, and when that failed, tried again.
+/// When the arrays of a collector are released.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Release {
+struct Release {
     /// They have room for at least so many processes. With 8192 they take more than ten megabytes.
-    pub(crate) processes: u32,
+    processes: u32,
     /// Nobody has used them for so long. Making room again takes some tenths of a second, which are charged to nobody.
-    pub(crate) unused: Duration,
+    unused: Duration,
     /// If there was no room when a request came, it is sought again after this time.
-    pub(crate) retry: Duration,
+    retry: Duration,
 }
 
 impl Default for Release {
@@ -97,11 +97,11 @@ pub(crate) struct Tiers {
 impl Tiers {
     /// Opens all collectors, so that failures are known at once. If their arrays are large, they are released again, until a
     /// request needs them. Generations begin at `first`.
-    pub(crate) fn open(
-        source: Option<SourceKind>,
-        first: u64,
-        release: Release,
-    ) -> Result<Self, Error> {
+    pub(crate) fn open(source: Option<SourceKind>, first: u64) -> Result<Self, Error> {
+        Self::open_with(source, first, Release::default())
+    }
+
+    fn open_with(source: Option<SourceKind>, first: u64, release: Release) -> Result<Self, Error> {
         let tiers = TIERS.map(|fields| Tier {
             fields,
             collector: None,
@@ -287,7 +287,7 @@ mod tests {
             unused,
             retry: LONG,
         };
-        Tiers::open(Some(SourceKind::Bpf), 5, release).expect("there is BPF")
+        Tiers::open_with(Some(SourceKind::Bpf), 5, release).expect("there is BPF")
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
             unused: Duration::ZERO,
             retry: LONG,
         };
-        let mut tiers = Tiers::open(Some(SourceKind::Bpf), 5, release).expect("there is BPF");
+        let mut tiers = Tiers::open_with(Some(SourceKind::Bpf), 5, release).expect("there is BPF");
         tiers.walk(0).expect("it can be read");
         assert_eq!(tiers.next_release(), None);
         tiers.release_unused();
