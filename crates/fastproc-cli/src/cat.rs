@@ -29,8 +29,9 @@ use crate::{
 
 /// Print files of /proc and of cgroups like cat, rendered from records.
 ///
-/// The files of a process are /proc/PID/stat, statm and status; /proc/ can be left out, as in 1/stat. The files of the machine
-/// are /proc/stat, vmstat, interrupts, softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab.
+/// The files of a process are /proc/PID/stat, statm and status. The files of the machine are /proc/stat, vmstat, interrupts,
+/// softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab. /proc/ can be left out, as in 1/stat,
+/// self/stat and stat.
 /// The files of a cgroup of version 2 are cpu.stat, cpu.max, cpu.weight, io.stat, pids.* and memory.*, by their full path.
 ///
 /// The exit status is 0; 1 if a file could not be printed, with the message of cat(1); and 2 if the command could not run.
@@ -285,25 +286,26 @@ fn copy(path: &Path, out: &mut impl Write) -> io::Result<()> {
 /// Completes a path that was written without `/proc`.
 fn full(path: &Path) -> PathBuf {
     let path = &*proc_root::usual(path);
-    match (path.to_str(), target(path)) {
-        (Some(inside), Target::Process(..)) if path.is_relative() => {
+    match path.to_str() {
+        Some(inside) if path.is_relative() && target(path) != Target::Other => {
             proc_root::path(&format!("/proc/{inside}")).into_owned()
         }
-        (Some(usual), _) => proc_root::path(usual).into_owned(),
-        (None, _) => path.into(),
+        Some(usual) => proc_root::path(usual).into_owned(),
+        None => path.into(),
     }
 }
 
 fn target(path: &Path) -> Target {
     let path = &*proc_root::usual(path);
+    if let Some(file) = cgroup::file(path) {
+        return Target::Cgroup(file);
+    }
+    let path = &*Path::new("/proc").join(path);
     if let Some(file) = MachineFile::ALL
         .into_iter()
         .find(|file| Path::new(file.path()) == path)
     {
         return Target::Machine(file);
-    }
-    if let Some(file) = cgroup::file(path) {
-        return Target::Cgroup(file);
     }
     let inside = path.strip_prefix("/proc").unwrap_or(path);
     let mut parts = inside.iter().map(|part| part.to_str().unwrap_or_default());
@@ -311,7 +313,7 @@ fn target(path: &Path) -> Target {
         return Target::Other;
     };
     let pid = match pid {
-        "self" if path.is_absolute() => Some(own_pid()),
+        "self" => Some(own_pid()),
         pid if pid.bytes().all(|byte| byte.is_ascii_digit()) => pid.parse().ok(),
         _ => None,
     };
@@ -363,7 +365,13 @@ mod tests {
             of("/proc/self/statm"),
             Target::Process(std::process::id(), ProcessFile::Statm)
         );
-        assert_eq!(of("/proc/stat"), Target::Machine(MachineFile::Stat));
+        for path in ["/proc/stat", "stat"] {
+            assert_eq!(of(path), Target::Machine(MachineFile::Stat));
+        }
+        assert_eq!(of("net/dev"), Target::Machine(MachineFile::NetDev));
+        assert_eq!(of("self/stat"), of("/proc/self/stat"));
+        assert_eq!(full(Path::new("net/dev")), Path::new("/proc/net/dev"));
+        assert_eq!(full(Path::new("x/stat")), Path::new("x/stat"));
         assert_eq!(of("/etc/mtab"), Target::Machine(MachineFile::Mtab));
         assert_eq!(
             of("/sys/fs/cgroup/a/memory.stat"),
@@ -378,6 +386,8 @@ mod tests {
             "/proc/+1/stat",
             "a/memory.stat",
             "/sys/fs/cgroup/cgroup.procs",
+            "etc/mtab",
+            "proc/stat",
         ] {
             assert_eq!(of(other), Target::Other, "{other}");
         }

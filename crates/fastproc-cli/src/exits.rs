@@ -152,8 +152,9 @@ enum StreamFormat {
     #[default]
     Table,
     /// One JSON object per row, on one line
-    #[value(alias = "json")]
     Ndjson,
+    /// The same as ndjson
+    Json,
     /// One line per row, quoted as in RFC 4180 where necessary
     Csv,
 }
@@ -162,7 +163,7 @@ impl StreamFormat {
     const fn format(self) -> Format {
         match self {
             Self::Table => Format::Table,
-            Self::Ndjson => Format::Ndjson,
+            Self::Ndjson | Self::Json => Format::Ndjson,
             Self::Csv => Format::Csv,
         }
     }

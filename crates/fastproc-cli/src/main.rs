@@ -180,12 +180,25 @@ fn main() -> ExitCode {
         };
     }
     let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
-    let cli =
-        parse(&arguments).unwrap_or_else(|error| usage::in_our_words(error, &arguments).exit());
+    let cli = match parse(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return answer(&usage::in_our_words(error, &arguments)),
+    };
     match cli.run() {
         Ok(code) => code,
         Err(failure) if failure::is_broken_pipe(failure.as_ref()) => ExitCode::SUCCESS,
         Err(failure) => failed(failure.as_ref()),
+    }
+}
+
+/// Prints the help, the version, or what is wrong with the command line.
+fn answer(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Err(failure) if failure.kind() != io::ErrorKind::BrokenPipe && !error.use_stderr() => {
+            failed(&failure)
+        }
+        _ if error.use_stderr() => ExitCode::from(FAILED),
+        _ => ExitCode::SUCCESS,
     }
 }
 

@@ -45,6 +45,28 @@ fn every_command_ends_quietly() {
     assert!(complaints.is_empty(), "{complaints:#?}");
 }
 
+/// A full disk is reported.
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["--version", "--json"],
+        &["help", "ps"],
+        &["ps", "--help"],
+        &["cat", "stat"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let output = fastproc(arguments)
+            .stdout(full.expect("every Linux has it"))
+            .output()
+            .expect("it can be started");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains("No space left"), "{arguments:?}: {errors}");
+    }
+}
+
 #[test]
 fn so_does_every_format() {
     // So many columns that even a few processes need several writes.

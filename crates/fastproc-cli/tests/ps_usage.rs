@@ -106,6 +106,15 @@ fn mistakes_are_told() {
             &["verify", "--rounds", "0"],
             "--rounds needs a number of at least 1",
         ),
+        (&["exits", "--format", "xml"], "ndjson, json"),
+        (
+            &["cat", "--stat-irqs-latency", "1e300", "stat"],
+            "the duration is too long",
+        ),
+        (
+            &["serve", "--status", "--socket", "/etc/passwd"],
+            "/etc/passwd is not a socket",
+        ),
         (&["ps", "--interval", "0"], "0.01"),
         (&["ps", "--interval", "x"], "as in 500ms"),
         (&["ps", "--count", "3"], "--count needs --interval"),

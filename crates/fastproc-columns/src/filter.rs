@@ -15,6 +15,7 @@ use regex::bytes::Regex;
 
 use self::literal::Literal;
 pub use self::{date::parse_as_of as parse_date, parse::FilterError};
+pub(crate) use self::{decimal::LiteralError, parse::reason};
 use crate::{
     field::{self, Field, UnknownField},
     row::{Lookup, Row},
@@ -346,6 +347,30 @@ mod tests {
                 !filter.admits(&Row::new(Process::new(&record, &[])), &mut lookup),
                 "{filter:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_signal_has_its_name_with_and_without_a_prefix() {
+        let mut exit = fastproc::exits::Exit::default();
+        exit.status = Some(9);
+        let record = exit.to_record();
+        let host = fastproc::Host::read().expect("a machine");
+        let mut lookup = Lookup::new(&host, true).expect("/proc");
+        let row = Row::ended(
+            fastproc::difference::Ended::whole(&exit).change(&record),
+            None,
+        );
+        for (filter, expected) in [
+            ("status == KILL", true),
+            ("status == SIGKILL", true),
+            ("status == 'SIGKILL'", true),
+            ("status != SIGKILL", false),
+            ("status == SIGTERM", false),
+            ("status == SIG", false),
+        ] {
+            let parsed: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(parsed.admits(&row, &mut lookup), expected, "{filter}");
         }
     }
 

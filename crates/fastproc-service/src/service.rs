@@ -241,6 +241,7 @@ impl Service {
             .and_then(|since| since.checked_add(self.exits_linger))
             .map(until);
         let first = first.chain(accept).chain(asking).chain(exits);
+        let first = first.chain(self.tiers.next_release().map(until));
         first.min().and_then(|first| Timespec::try_from(first).ok())
     }
 
@@ -286,6 +287,7 @@ impl Service {
         self.finish_cgroups();
         self.turn();
         self.settle_exits();
+        self.tiers.release_unused();
         self.figures
             .set(self.clients.len(), self.buffers.lent_bytes());
         self.release_held();

@@ -89,8 +89,9 @@ pub(crate) struct ExitsReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct CollectorReport {
     pub(crate) fields: Vec<&'static str>,
-    /// Age of the last walk; unknown before the first.
+    /// Age of the last walk; unknown before the first, and after its arrays were released.
     pub(crate) age_seconds: Option<f64>,
+    pub(crate) array_bytes: u64,
 }
 
 /// Memory of the snapshots.

@@ -34,6 +34,27 @@ const TIERS: [Fields; COUNT] = [
     Fields::all(),
 ];
 
+/// When the arrays of a collector are released.
+#[derive(Clone, Copy, Debug)]
+struct Release {
+    /// They have room for at least so many processes. With 8192 they take more than ten megabytes.
+    processes: u32,
+    /// Nobody has used them for so long. Making room again takes some tenths of a second, which are charged to nobody.
+    unused: Duration,
+    /// If there was no room when a request came, it is sought again after this time.
+    retry: Duration,
+}
+
+impl Default for Release {
+    fn default() -> Self {
+        Self {
+            processes: 8192,
+            unused: Duration::from_secs(600),
+            retry: Duration::from_secs(10),
+        }
+    }
+}
+
 /// A collector. If it could not be opened, the next request tries again.
 #[derive(Debug)]
 pub(crate) struct Tier {
@@ -44,36 +65,62 @@ pub(crate) struct Tier {
     walked: Option<(Instant, u64)>,
     /// The number of the last exit before the walk ended.
     exits: u64,
+    arrays: Arrays,
 }
+
+/// What is known of a collector's arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrays {
+    /// They are small, or the source has none.
+    Small,
+    /// They are released then, if no walk uses them until then.
+    Until(Instant),
+    Released,
+    /// There was no room for them; until then no request tries again.
+    Refused(Instant),
+}
+
+/// There is no room for the arrays of a tier.
+#[derive(Debug)]
+pub(crate) struct NoRoom;
 
 /// All collectors.
 #[derive(Debug)]
 pub(crate) struct Tiers {
     source: Option<SourceKind>,
+    release: Release,
     all: Vec<Tier>,
     pub(crate) walks: u64,
     generation: u64,
 }
 
 impl Tiers {
-    /// Opens all collectors, so that failures are known at once and no request waits later. Generations begin at
-    /// `first`.
+    /// Opens all collectors, so that failures are known at once. If their arrays are large, they are released again, until a
+    /// request needs them. Generations begin at `first`.
     pub(crate) fn open(source: Option<SourceKind>, first: u64) -> Result<Self, Error> {
+        Self::open_with(source, first, Release::default())
+    }
+
+    fn open_with(source: Option<SourceKind>, first: u64, release: Release) -> Result<Self, Error> {
         let tiers = TIERS.map(|fields| Tier {
             fields,
             collector: None,
             changes: Changes::default(),
             walked: None,
             exits: 0,
+            arrays: Arrays::Small,
         });
         let mut tiers = Self {
             source,
+            release,
             all: tiers.into(),
             walks: 0,
             generation: first,
         };
         for at in 0..TIERS.len() {
             tiers.collector(at)?;
+            tiers.note_use(at);
+            tiers.release(at);
         }
         Ok(tiers)
     }
@@ -89,11 +136,76 @@ impl Tiers {
         first.map_or(&[], Collector::refused)
     }
 
-    /// The cheapest tier that has these fields.
+    /// The cheapest tier that has these fields; while there is no room for its arrays, the next one that has room.
     pub(crate) fn find(&self, fields: Fields) -> Option<usize> {
-        self.all
-            .iter()
-            .position(|tier| tier.fields.contains(fields))
+        let mut all = self.all.iter();
+        let cheapest = all.position(|tier| tier.fields.contains(fields))?;
+        let has_room = |tier: &Tier| matches!(tier.arrays, Arrays::Small | Arrays::Until(_));
+        let mut next = None;
+        if matches!(self.all[cheapest].arrays, Arrays::Refused(until) if Instant::now() < until) {
+            next = all.position(|tier| tier.fields.contains(fields) && has_room(tier));
+        }
+        Some(next.map_or(cheapest, |next| cheapest + 1 + next))
+    }
+
+    /// Makes room in the arrays of a tier, if they were released. What failed is not tried again for a while.
+    pub(crate) fn make_room(&mut self, at: usize) -> Result<(), NoRoom> {
+        match self.all[at].arrays {
+            Arrays::Small | Arrays::Until(_) => return Ok(()),
+            Arrays::Refused(until) if Instant::now() < until => return Err(NoRoom),
+            Arrays::Released | Arrays::Refused(_) => (),
+        }
+        let made = self.collector(at).and_then(Collector::reserve_arrays);
+        if made.is_err() {
+            self.all[at].arrays = Arrays::Refused(Instant::now() + self.release.retry);
+            return Err(NoRoom);
+        }
+        self.note_use(at);
+        Ok(())
+    }
+
+    /// Notes that the arrays of a tier are used now.
+    fn note_use(&mut self, at: usize) {
+        let tier = &mut self.all[at];
+        let arrays = tier.collector.as_ref().and_then(Collector::arrays);
+        let is_large = arrays.is_some_and(|arrays| arrays.processes >= self.release.processes);
+        tier.arrays = if is_large {
+            Arrays::Until(Instant::now() + self.release.unused)
+        } else {
+            Arrays::Small
+        };
+    }
+
+    /// When the next arrays are to be released.
+    pub(crate) fn next_release(&self) -> Option<Instant> {
+        let due = self.all.iter().filter_map(|tier| match tier.arrays {
+            Arrays::Until(at) => Some(at),
+            _ => None,
+        });
+        due.min()
+    }
+
+    /// Releases the arrays that nobody has used for long.
+    pub(crate) fn release_unused(&mut self) {
+        let now = Instant::now();
+        for at in 0..self.all.len() {
+            if matches!(self.all[at].arrays, Arrays::Until(due) if due <= now) {
+                self.release(at);
+            }
+        }
+    }
+
+    /// Releases the arrays of a tier, if they are large. What fails is tried again later.
+    fn release(&mut self, at: usize) {
+        let tier = &mut self.all[at];
+        if let (Arrays::Until(_), Some(collector)) = (tier.arrays, &mut tier.collector) {
+            tier.walked = None;
+            tier.changes = Changes::default();
+            tier.arrays = match collector.release_arrays() {
+                Ok(()) => Arrays::Released,
+                Err(_) => Arrays::Until(Instant::now() + self.release.unused),
+            };
+        }
     }
 
     /// The collector of a tier.
@@ -126,6 +238,7 @@ impl Tiers {
         self.collector(at)?.snapshot()?;
         self.walks += 1;
         self.generation += 1;
+        self.note_use(at);
         let tier = &mut self.all[at];
         if let Some(snapshot) = tier.collector.as_ref().and_then(Collector::latest) {
             tier.changes.update(&snapshot, self.generation);
@@ -149,18 +262,103 @@ impl Tiers {
         self.all[at].exits = last;
     }
 
-    /// How old the last walk of each tier is.
-    pub(crate) fn ages(&self) -> impl Iterator<Item = (Fields, Option<Duration>)> + '_ {
-        self.all
-            .iter()
-            .filter(|tier| tier.collector.is_some())
-            .map(|tier| (tier.fields, tier.walked.map(|(at, _)| at.elapsed())))
+    /// The fields of each tier, how old its last walk is, and the bytes of its arrays.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (Fields, Option<Duration>, u64)> + '_ {
+        self.all.iter().filter_map(|tier| {
+            let arrays = tier.collector.as_ref()?.arrays();
+            let age = tier.walked.map(|(at, _)| at.elapsed());
+            Some((tier.fields, age, arrays.map_or(0, |arrays| arrays.bytes)))
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use fastproc_testbed::gate;
+
     use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// Tiers whose arrays all count as large. Needs root and BPF.
+    fn large(unused: Duration) -> Tiers {
+        let release = Release {
+            processes: 1,
+            unused,
+            retry: LONG,
+        };
+        Tiers::open_with(Some(SourceKind::Bpf), 5, release).expect("there is BPF")
+    }
+
+    #[test]
+    fn large_arrays_are_released_until_they_are_needed_and_when_nobody_uses_them() {
+        if !gate::bpf() {
+            return;
+        }
+        let mut tiers = large(Duration::ZERO);
+        assert_eq!(tiers.sizes().count(), COUNT);
+        assert_eq!(tiers.next_release(), None, "all are released");
+        let at = tiers.find(Fields::SIGNALS).expect("a tier has them");
+        let mut last = 5;
+        for _ in 0..2 {
+            assert!(tiers.latest(at).is_none());
+            assert_eq!(tiers.walked_since(at, None), None);
+            tiers.make_room(at).expect("there is memory");
+            let generation = tiers.walk(at).expect("it can be read");
+            assert_eq!(tiers.walked_since(at, None), Some(generation));
+            assert!(generation > last);
+            last = generation;
+            let (snapshot, _) = tiers.latest(at).expect("a snapshot");
+            assert_eq!(snapshot.stats().grown, 0, "there is room already");
+            let own = snapshot.get(std::process::id()).expect("this process");
+            assert!(own.signals().is_some());
+            assert!(tiers.next_release().is_some());
+            tiers.release_unused();
+            assert_eq!(tiers.next_release(), None);
+        }
+        // A walk makes room by itself.
+        tiers.walk(at).expect("it can be read");
+        assert!(tiers.latest(at).is_some());
+    }
+
+    #[test]
+    fn while_there_is_no_room_for_a_tier_another_one_serves() {
+        if !gate::bpf() {
+            return;
+        }
+        let mut tiers = large(LONG);
+        let refused = tiers.find(Fields::SIGNALS).expect("a tier has them");
+        let later = Instant::now() + LONG;
+        tiers.all[refused].arrays = Arrays::Refused(later);
+        assert_eq!(tiers.find(Fields::SIGNALS), Some(refused), "no other has");
+        assert!(tiers.make_room(refused).is_err(), "it is too early");
+        tiers.make_room(COUNT - 1).expect("there is memory");
+        assert_eq!(tiers.find(Fields::SIGNALS), Some(COUNT - 1));
+        assert_ne!(tiers.find(Fields::TOP), Some(COUNT - 1));
+        tiers.release_unused();
+        assert_eq!(tiers.find(Fields::SIGNALS), Some(COUNT - 1), "it is used");
+        tiers.all[refused].arrays = Arrays::Refused(Instant::now());
+        assert_eq!(tiers.find(Fields::SIGNALS), Some(refused), "it is time");
+        tiers.make_room(refused).expect("there is memory");
+        tiers.walk(refused).expect("it can be read");
+    }
+
+    #[test]
+    fn small_arrays_stay() {
+        if !gate::bpf() {
+            return;
+        }
+        let release = Release {
+            processes: u32::MAX,
+            unused: Duration::ZERO,
+            retry: LONG,
+        };
+        let mut tiers = Tiers::open_with(Some(SourceKind::Bpf), 5, release).expect("there is BPF");
+        tiers.walk(0).expect("it can be read");
+        assert_eq!(tiers.next_release(), None);
+        tiers.release_unused();
+        assert!(tiers.latest(0).is_some());
+    }
 
     #[test]
     fn a_walk_is_handed_out_until_it_is_as_old_as_its_reader_allows() {
@@ -174,7 +372,9 @@ mod tests {
                 changes: Changes::default(),
                 walked: began.map(|began| (began, 7)),
                 exits: 0,
+                arrays: Arrays::Small,
             }],
+            release: Release::default(),
             walks: 0,
             generation: 7,
         };

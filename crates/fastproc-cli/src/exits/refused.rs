@@ -4,8 +4,8 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     #[error(
-        "this process cannot record exits, and there is no service that does; as root, start one: \
-         fastproc serve --socket --no-metrics"
+        "this process cannot record exits, and there is no service that does \
+         (as root, fastproc serve --socket --no-metrics starts one)"
     )]
     Exits(#[source] fastproc::Error),
     #[error(

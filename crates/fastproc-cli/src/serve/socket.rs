@@ -1,10 +1,11 @@
 //! `fastproc serve --socket`: snapshots for other processes.
 
 use std::{
+    fs,
     io::{self, Write},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
+        unix::{fs::FileTypeExt as _, net::UnixStream},
     },
     path::PathBuf,
     process::ExitCode,
@@ -98,6 +99,10 @@ impl SocketArgs {
     /// Prints the status of the service that listens at the socket.
     pub fn print_status(&self) -> Result<ExitCode, Failure> {
         let path = self.path().ok_or("FASTPROC_SOCKET names no socket")?;
+        let file = fs::metadata(&path).map(|file| file.file_type());
+        if file.is_ok_and(|file| !file.is_socket()) {
+            return Err(format!("{} is not a socket", path.display()).into());
+        }
         let status = service::status(&path)?;
         let mut out = io::stdout().lock();
         if self.json {

@@ -127,6 +127,13 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     };
     let (source, processes, tally) =
         processes::compare(args.source.kind(), args.pids.as_deref(), args.rounds)?;
+    if args.pids.is_some() && tally.total().0 == 0 {
+        // Nothing can be reported if standard error is closed.
+        let _ = writeln!(
+            std::io::stderr(),
+            "fastproc: nothing was compared: none of these processes exists"
+        );
+    }
     let counters = match &counters {
         Some(counters) => counters::compare(counters, args.rounds)?,
         None => counters::Seen::default(),

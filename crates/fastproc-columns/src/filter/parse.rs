@@ -278,7 +278,12 @@ impl<'t> Parser<'t> {
                     ));
                 }
                 self.at = at;
-                Literal::text(self.value()?)
+                let mut value = self.value()?;
+                // The field has the name without this prefix.
+                if field.name == "status" && value.starts_with(b"SIG") {
+                    value.drain(..b"SIG".len());
+                }
+                Literal::text(value)
             }
             Unit::Truth => match self.bare_or_quoted()? {
                 "true" | "1" | "yes" => Literal::truth(true),

@@ -39,10 +39,11 @@ impl Service {
             refusals_total: &self.counted.refusals,
             collectors: self
                 .tiers
-                .ages()
-                .map(|(fields, age)| CollectorReport {
+                .sizes()
+                .map(|(fields, age, array_bytes)| CollectorReport {
                     fields: names(fields),
                     age_seconds: age.map(|age| age.as_secs_f64()),
+                    array_bytes,
                 })
                 .collect(),
             texts: TextsReport {

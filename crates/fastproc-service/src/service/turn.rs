@@ -228,12 +228,16 @@ impl Service {
             self.refuse_for(client, Reason::OverMemory);
             return Step::Answered;
         }
+        // Nobody is charged for this: it happens rarely, and serves the readers of all users.
+        let room = self.tiers.make_room(tier);
         let began = cpu_time();
         let mut after = began;
-        let walked = if let Some(generation) = self.tiers.walked_since(tier, since) {
+        let walked = if room.is_err() {
+            Err(())
+        } else if let Some(generation) = self.tiers.walked_since(tier, since) {
             Ok(generation)
         } else {
-            let walked = self.tiers.walk(tier);
+            let walked = self.tiers.walk(tier).map_err(drop);
             // After the walk: a process that exited meanwhile is in the records, among the exits, or in both, and never
             // missing.
             self.read_exits();
@@ -244,7 +248,7 @@ impl Service {
         };
         let filled = match walked {
             Ok(generation) => self.serve(waiting, generation, reads_texts),
-            Err(_) => Err(Status::Failed),
+            Err(()) => Err(Status::Failed),
         };
         let end = cpu_time();
         self.costs.write[tier] = end.saturating_sub(after);

@@ -140,9 +140,18 @@ impl Assembler {
         self.opened = before;
     }
 
-    /// Another source made the last snapshot: no record can be kept from before it.
+    /// Another source made the last snapshot: no record can be kept from before it, and the walk of opening is older.
     pub(crate) fn forget(&mut self) {
         self.order.begin();
+        self.opened = None;
+    }
+
+    /// Forgets the last snapshot, whose arrays are gone, and gives back its memory.
+    pub(crate) fn release(&mut self) {
+        self.forget();
+        self.latest = None;
+        self.order = Order::default();
+        self.listed = Vec::new();
     }
 
     /// Makes a snapshot by a walk of the kernel's tasks.
@@ -209,10 +218,13 @@ impl Assembler {
         if !stood {
             self.put_in_order(index, reconcile, stats.kernel_boottime_ns())?;
         }
-        // Rates are over the time between two readings. What happened after the walk of opening belongs to the next snapshot.
+        // Rates are over the time between two readings. What happened after the walk of opening belongs to the next snapshot,
+        // unless some processes were read later.
         stats.read_for = match opened {
-            Some(_) => Duration::from_nanos(walk_stats.ended_ns.saturating_sub(stats.boottime_ns)),
-            None => since(stats.boottime_ns),
+            Some(_) if self.patch.records.is_empty() => {
+                Duration::from_nanos(walk_stats.ended_ns.saturating_sub(stats.boottime_ns))
+            }
+            _ => since(stats.boottime_ns),
         };
         stats.missed = self.missed.len() as u32;
         if self.fields.contains(Fields::CPU) {

@@ -230,6 +230,30 @@ impl Collector {
         })
     }
 
+    /// Gives back the memory of the arrays, if the next snapshot is not needed soon; that one makes room again. The last
+    /// snapshot is lost.
+    #[doc(hidden)]
+    pub fn release_arrays(&mut self) -> Result<(), Error> {
+        self.change_arrays(Bpf::release)
+    }
+
+    /// Makes room in released arrays for the processes that there are now, so that the next snapshot need not. The last
+    /// snapshot is lost.
+    #[doc(hidden)]
+    pub fn reserve_arrays(&mut self) -> Result<(), Error> {
+        self.change_arrays(Bpf::reserve)
+    }
+
+    fn change_arrays(&mut self, change: fn(&mut Bpf) -> Result<(), Error>) -> Result<(), Error> {
+        if let Some(local) = &mut self.local
+            && let Some(bpf) = &mut local.bpf
+        {
+            local.assembler.release();
+            change(bpf)?;
+        }
+        Ok(())
+    }
+
     /// How long the walk of the last snapshot kept its CPU at most without a pause.
     #[doc(hidden)]
     pub fn longest_section(&self) -> Option<Duration> {
@@ -281,16 +305,24 @@ impl Collector {
         }
         match &mut self.local {
             Some(local) if self.served => local.assembler.forget(),
-            None if !self.served => self.open_local()?,
+            None if !self.served => {
+                if let Err(error) = self.open_local() {
+                    // As below.
+                    if self.exits_are_new {
+                        self.exits = None;
+                    }
+                    return Err(error);
+                }
+            }
             _ => {}
         }
-        let mut snapshot = match (&mut self.local, &mut self.service) {
+        let made = match (&mut self.local, &mut self.service) {
             (_, Some(link)) if self.served => {
                 let nothing = service::Error::Protocol("no snapshot");
-                link.snapshot().ok_or(nothing)?
+                link.snapshot().ok_or(nothing.into())
             }
             // This is a system call, but takes a tenth of a microsecond.
-            (Some(local), _) if local.process != std::process::id() => return Err(Error::Forked),
+            (Some(local), _) if local.process != std::process::id() => Err(Error::Forked),
             (
                 Some(Local {
                     bpf: Some(bpf),
@@ -298,9 +330,19 @@ impl Collector {
                     ..
                 }),
                 _,
-            ) => assembler.walk(bpf)?,
-            (Some(local), _) => local.assembler.read()?,
+            ) => assembler.walk(bpf),
+            (Some(local), _) => local.assembler.read(),
             (None, _) => unreachable!("it was opened"),
+        };
+        let mut snapshot = match made {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                // The next snapshot does not have the exits before recording began either.
+                if self.exits_are_new {
+                    self.exits = None;
+                }
+                return Err(error);
+            }
         };
         self.last_ns = snapshot.stats().boottime_ns;
         // After the walk: a process that has ended since is either in the snapshot or among its exits,
@@ -365,6 +407,32 @@ mod tests {
 
     use super::*;
     use crate::records::record::Record;
+
+    /// As if a service that recorded exits had gone, and reading failed at first. Needs root and BPF.
+    #[test]
+    fn exits_are_whole_only_after_a_snapshot_since_recording_began() {
+        if !gate::bpf() {
+            return;
+        }
+        let builder = Collector::builder().source(Some(SourceKind::Procfs));
+        let opened = builder.exits(true).open();
+        let mut collector = opened.expect("/proc can be read");
+        assert!(collector.exits_refused().is_none());
+        let has_exits = |collector: &mut Collector, process: u32| {
+            collector.local.as_mut().expect("it was opened").process = process;
+            let snapshot = collector.snapshot();
+            snapshot.map(|snapshot| snapshot.exits().is_some())
+        };
+        let own = std::process::id();
+        assert!(has_exits(&mut collector, own).expect("it reads"));
+        collector.exits = None;
+        for _ in 0..2 {
+            let refused = has_exits(&mut collector, 0);
+            assert!(matches!(refused, Err(Error::Forked)), "{refused:?}");
+        }
+        assert!(!has_exits(&mut collector, own).expect("it reads"));
+        assert!(has_exits(&mut collector, own).expect("it reads"));
+    }
 
     /// Needs root: both sources, of which one needs BPF.
     #[test]

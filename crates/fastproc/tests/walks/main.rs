@@ -7,6 +7,7 @@ mod each;
 mod kept;
 #[cfg(target_arch = "x86_64")]
 mod readers;
+mod released;
 #[path = "../rerun/mod.rs"]
 mod rerun;
 mod script;

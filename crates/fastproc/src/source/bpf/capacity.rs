@@ -89,6 +89,11 @@ impl Capacity {
         }
     }
 
+    /// Whether there is room for this need.
+    pub(super) fn holds(self, needed: Self) -> bool {
+        self.max(needed) == self
+    }
+
     /// The sizes to try after `times` walks in a row that lacked room. `now` is the need of the processes and threads
     /// that are listed now: a walk may stop at the first process that does not fit, without counting the others.
     pub(super) fn grown(self, run: &Run, now: Self, times: u32) -> Self {
@@ -118,7 +123,7 @@ impl Capacity {
             + u64::from(self.pool) * 8
     }
 
-    fn max(self, other: Self) -> Self {
+    pub(super) fn max(self, other: Self) -> Self {
         Self {
             records: self.records.max(other.records),
             threads: self.threads.max(other.threads),
@@ -235,7 +240,7 @@ mod tests {
         assert_eq!(growths(500, None), 1);
         assert_eq!(growths(10_000, None), 4);
         assert_eq!(growths(24_000, None), 4);
-        assert!(growths(MOST_TASKS, None) <= super::super::MAX_GROWTHS);
+        assert!(growths(MOST_TASKS, None) <= super::super::room::MAX_GROWTHS);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod allowance;
 mod capacity;
 mod object;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -19,12 +20,13 @@ use std::time::Duration;
 
 use capacity::{Beside, Capacity, Shrink};
 use object::Tasks;
+use room::allow;
 use run::{POOL_SLACK, Run, Settings};
 
 use crate::{
     base::{
         error::Error,
-        host::{Host, OnlineCpus, boottime_ns, running_processes, running_tasks},
+        host::{Host, OnlineCpus, boottime_ns},
     },
     kernel::{KernelTypes, support, walk::Walk},
     records::fields::Fields,
@@ -37,13 +39,9 @@ use crate::{
 /// How long one run of the walk may keep its CPU busy. With the time until the program next reads the clock it takes at
 /// most 200 us.
 pub(crate) const SECTION: Duration = Duration::from_micros(150);
-/// The most repetitions of a walk whose table outgrows its array.
-const MAX_GROWTHS: u32 = 8;
 /// Words that may be added to the pool for changed records before all of it is written again. The pool may also grow to
 /// twice the words in use.
 const POOL_SPARE: u32 = 1024;
-/// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types.
-const LOADING_BYTES: u64 = 4 << 20;
 
 /// Environment variable by which a user disables keeping records.
 const KEEP_VARIABLE: &str = "FASTPROC_KEEP_RECORDS";
@@ -356,44 +354,6 @@ impl Bpf {
         Ok(())
     }
 
-    /// Makes more room. Loads the programs again, because a map cannot grow.
-    fn grow(&mut self, run: &Run, times: u32) -> Result<(), Error> {
-        let capacity = self.tasks.capacity;
-        if times > MAX_GROWTHS {
-            let (what, capacity) = match run {
-                Run {
-                    lost_records: 1.., ..
-                } => ("processes", capacity.records),
-                Run {
-                    lost_threads: 1.., ..
-                } => ("threads", capacity.threads),
-                _ => ("words of group lists and nested ids", capacity.pool),
-            };
-            return Err(Error::Overflow { capacity, what });
-        }
-        let processes = running_processes().unwrap_or(0);
-        let threads = running_tasks().unwrap_or(processes);
-        let now = Capacity::needed_by(processes, self.threads.count(processes, threads));
-        self.reload(capacity.grown(run, now, times))
-    }
-
-    /// Loads the programs again with maps of these sizes. If that fails, the old ones stay.
-    fn reload(&mut self, capacity: Capacity) -> Result<(), Error> {
-        allow(capacity, Beside::of(self.walk, self.settings.keeps != 0))?;
-        let settings = Settings {
-            max_pool: capacity.pool,
-            ..self.settings
-        };
-        let tasks = Tasks::load(self.walk, &settings, capacity, self.percpu, &self.types)?;
-        let before = std::mem::replace(&mut self.tasks, tasks);
-        if let Err(error) = self.find_cpu_offsets() {
-            self.tasks = before;
-            return Err(error);
-        }
-        self.settings = settings;
-        Ok(())
-    }
-
     fn find_cpu_offsets(&mut self) -> Result<(), Error> {
         self.online_list.forget();
         self.online.clear();
@@ -487,9 +447,4 @@ pub(crate) struct TableMut<'a> {
     pub(crate) threads: &'a mut [crate::records::record::ThreadRecord],
     pub(crate) pool: &'a [u64],
     pub(crate) walk: WalkStats,
-}
-
-/// Fails if this process may not allocate maps of this size.
-fn allow(capacity: Capacity, beside: Beside) -> Result<(), Error> {
-    allowance::check(capacity.bytes(beside) + LOADING_BYTES)
 }
