@@ -13,9 +13,9 @@ use std::{cmp::Ordering, str::FromStr};
 use fastproc::Fields;
 use regex::bytes::Regex;
 
+pub(crate) use self::decimal::LiteralError;
 use self::literal::Literal;
 pub use self::{date::parse_as_of as parse_date, parse::FilterError};
-pub(crate) use self::{decimal::LiteralError, parse::reason};
 use crate::{
     field::{self, Field, UnknownField},
     row::{Lookup, Row},

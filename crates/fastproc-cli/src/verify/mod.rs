@@ -130,7 +130,7 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     if args.pids.is_some() && tally.total().0 == 0 {
         // Nothing can be reported if standard error is closed.
         let _ = writeln!(
-            std::io::stderr(),
+            io::stderr(),
             "fastproc: nothing was compared: none of these processes exists"
         );
     }

@@ -280,7 +280,7 @@ impl<'t> Parser<'t> {
                 self.at = at;
                 let mut value = self.value()?;
                 // The field has the name without this prefix.
-                if field.name == "status" && value.starts_with(b"SIG") {
+                if field.name() == "status" && value.starts_with(b"SIG") {
                     value.drain(..b"SIG".len());
                 }
                 Literal::text(value)
