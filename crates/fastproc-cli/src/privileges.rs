@@ -4,6 +4,7 @@ pub use fastproc::access::may_trace_all;
 use fastproc::{Details, Host, Process, Snapshot, access::Access};
 use rustix::{
     io::Errno,
+    process::geteuid,
     thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs},
 };
 
@@ -55,12 +56,14 @@ pub fn drop() -> Result<(), PrivilegesError> {
 /// The same, but also keeps the capabilities in `needed`.
 pub fn drop_but(needed: CapabilitySet) -> Result<(), PrivilegesError> {
     let kept = KEPT | needed;
-    set_no_new_privs(true)?;
     let mut held = capabilities(None)?;
-    if (held.permitted | held.effective | held.inheritable)
-        .difference(kept)
-        .is_empty()
-    {
+    let all = held.permitted | held.effective | held.inheritable;
+    // A user has none to drop. The service takes a user's process with no_new_privs for a confined one.
+    if all.is_empty() && !geteuid().is_root() {
+        return Ok(());
+    }
+    set_no_new_privs(true)?;
+    if all.difference(kept).is_empty() {
         return Ok(());
     }
     held.permitted &= kept;

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::{Folder, gate, wait_until};
+use fastproc_testbed::{Cgroup, Folder, gate, wait_until};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -120,6 +120,30 @@ fn every_field_is_the_one_that_proc_gives_the_same_reader() {
         assert!(looks.told.contains("from service"), "{}", looks.told);
         println!("as {uid}: {compared} values compared");
     }
+}
+
+/// A command that confined itself before its first request would be refused.
+#[test]
+fn a_users_command_is_shown_cgroups() {
+    if !gate::root() {
+        return;
+    }
+    let Some(cgroup) = Cgroup::new("inner") else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let served = Served::start("cgroups");
+    let arguments = [
+        "cgroups", "--source", "service", "--json", "--fields", "path",
+    ];
+    let shown = served.output(NOBODY, &arguments);
+    let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
+    assert_eq!(shown["source"], "service");
+    let rows = shown["cgroups"].as_array().expect("rows");
+    assert!(
+        rows.iter().any(|row| row["path"] == cgroup.path()),
+        "{shown}"
+    );
 }
 
 /// The service keeps the command line of an idle process and does not read it again. The path of its program changes
