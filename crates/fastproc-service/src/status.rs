@@ -17,6 +17,8 @@ pub(crate) struct Counted {
     pub(crate) fills: u64,
     /// Snapshots without texts, because the budget was used up.
     pub(crate) texts_refused: u64,
+    /// Requests for cgroups that were refused because there are too many of them.
+    pub(crate) cgroups_refused: u64,
     /// How often accepting was paused.
     pub(crate) pauses: u64,
     pub(crate) refusals: BTreeMap<String, u64>,
@@ -51,6 +53,8 @@ pub(crate) struct Report<'a> {
     pub(crate) users: BTreeMap<u32, Counts>,
     /// How often the service had no descriptors, and accepted no connection for a moment.
     pub(crate) pauses_total: u64,
+    /// Requests for cgroups that were refused because there are too many of them, whoever made them.
+    pub(crate) cgroups_refused_total: u64,
     pub(crate) refusals_total: &'a BTreeMap<String, u64>,
     pub(crate) collectors: Vec<CollectorReport>,
     pub(crate) texts: TextsReport,

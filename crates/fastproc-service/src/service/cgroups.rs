@@ -129,15 +129,28 @@ impl Service {
         let Waiting {
             client, request, ..
         } = waiting;
-        match done.map_or(Err(Status::Failed), |done| self.use_cgroups(&waiting, done)) {
+        let done = done.map_or(Err(Status::Failed), |done| self.use_cgroups(&waiting, done));
+        let answer = match done {
+            Ok(answer) => answer,
+            Err(status) => {
+                // That there are too many may be another user's doing, so nobody is blamed.
+                self.counted.cgroups_refused += u64::from(status == Status::Busy);
+                self.refuse(client, status);
+                return;
+            }
+        };
+        let began = cpu_time();
+        let filled = self.fill_cgroups(&waiting, &answer);
+        self.charge(waiting.uid(), cpu_time().saturating_sub(began));
+        match filled {
             Ok(id) => self.send_buffer(client, &request, id),
             Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
             Err(status) => self.refuse(client, status),
         }
     }
 
-    /// Charges the user for the work of the thread, and writes the answer into a buffer.
-    fn use_cgroups(&mut self, waiting: &Waiting, done: Done) -> Result<u64, Status> {
+    /// Charges the user for the work of the thread.
+    fn use_cgroups(&mut self, waiting: &Waiting, done: Done) -> Result<Answer, Status> {
         let Waiting { view, request, .. } = *waiting;
         let costs = &mut self.costs.cgroups[collector_of(Fields::from_bits_retain(request.groups))];
         *costs.answer(view) = done.cpu.saturating_sub(done.read);
@@ -145,11 +158,7 @@ impl Service {
             costs.read = done.read;
         }
         self.budget.spend(waiting.uid(), done.cpu, Instant::now());
-        let answer = done.answer?;
-        let began = cpu_time();
-        let filled = self.fill_cgroups(waiting, &answer);
-        self.charge(waiting.uid(), cpu_time().saturating_sub(began));
-        filled
+        done.answer
     }
 
     fn fill_cgroups(&mut self, waiting: &Waiting, answer: &Answer) -> Result<u64, Status> {

@@ -36,6 +36,7 @@ impl Service {
             blamed: self.blame.sum(),
             users: self.blame.users(),
             pauses_total: self.counted.pauses,
+            cgroups_refused_total: self.counted.cgroups_refused,
             refusals_total: &self.counted.refusals,
             collectors: self
                 .tiers

@@ -5,7 +5,7 @@ use std::{os::fd::AsFd, sync::mpsc, time::Duration};
 use fastproc::{
     Fields, Texts as Kinds,
     access::Reader,
-    source::service::wire::{Op, Request},
+    source::service::wire::{Op, Request, Status},
 };
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
@@ -280,4 +280,28 @@ fn cgroups_are_read_first_for_whom_they_were_not_read_for_the_longest_time() {
     assert_eq!(service.waiting_for_cgroups.len(), 1);
     assert_eq!(service.orders, [vec![ANOTHER, USER], vec![USER]]);
     drop((waiting, others));
+}
+
+/// That there are too many cgroups may be another user's doing.
+#[test]
+fn nobody_is_blamed_if_there_are_too_many_cgroups() {
+    let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
+    service.waiting.clear();
+    let other = ask_for_cgroups(&mut service, 0, USER);
+    service.reads_cgroups_for = service.waiting.pop();
+    let thread = service.cgroups.hold();
+    let done = crate::cgroups::Done {
+        generation: 0,
+        answer: Err(Status::Busy),
+        was_known: false,
+        read: Duration::ZERO,
+        cpu: Duration::from_secs(3600),
+    };
+    let sent = thread.send((Box::default(), done));
+    sent.expect("it is awaited");
+    service.finish_cgroups();
+    assert_eq!(answered(&[other]), 1);
+    assert!(service.blame.users().is_empty());
+    assert_eq!(service.counted.cgroups_refused, 1);
+    drop(others);
 }
