@@ -88,6 +88,8 @@ pub struct Service {
     exits_unwanted: Option<Instant>,
     exits_linger: Duration,
     budget: Budget,
+    /// What all users have made costs each of them, so it is apart.
+    cgroup_budget: Budget,
     buffers: Buffers,
     clients: HashMap<u64, Client>,
     /// Readers that are not yet known to be entitled to answers.
@@ -148,6 +150,7 @@ impl Service {
             exits_unwanted: None,
             exits_linger: settings.exits_linger,
             budget: Budget::new(settings.cpu_of_user),
+            cgroup_budget: Budget::new(settings.cpu_of_user),
             buffers: Buffers::new(first, settings.memory()),
             clients: HashMap::new(),
             unproven: BTreeSet::new(),

@@ -126,6 +126,12 @@ impl Service {
         self.budget.spend(account, took, Instant::now());
     }
 
+    /// Charges this user for work on cgroups, in the budget for them.
+    pub(super) fn charge_for_cgroups(&mut self, account: u32, took: Duration) {
+        self.asking.worked += took;
+        self.cgroup_budget.spend(account, took, Instant::now());
+    }
+
     /// Whether requests of this connection's user are not read now. In that case the kernel does not report the
     /// connection again, unless its other end is closed.
     pub(super) fn is_held(&mut self, token: u64, account: u32) -> bool {

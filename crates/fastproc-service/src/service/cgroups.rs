@@ -1,5 +1,5 @@
-//! Requests for cgroups. They are charged and take turns as snapshots of processes do, but a thread reads for them, one
-//! request at a time.
+//! Requests for cgroups. They are charged and take turns as snapshots of processes do, each in a budget and an order of their
+//! own, and a thread reads for them, one request at a time.
 
 use std::{os::fd::AsFd, sync::Arc, time::Duration, time::Instant};
 
@@ -79,7 +79,8 @@ impl Service {
         let costs = &mut self.costs.cgroups[at];
         let bytes = costs.bytes;
         let expected = *costs.answer(view) + known.map_or(costs.read, |_| Duration::ZERO);
-        if !self.budget.allows(waiting.uid(), expected, Instant::now()) {
+        let (uid, now) = (waiting.uid(), Instant::now());
+        if !self.cgroup_budget.allows(uid, expected, now) {
             self.refuse_for(client, Reason::OverBudget);
             return Step::Answered;
         }
@@ -141,7 +142,7 @@ impl Service {
         };
         let began = cpu_time();
         let filled = self.fill_cgroups(&waiting, &answer);
-        self.charge(waiting.uid(), cpu_time().saturating_sub(began));
+        self.charge_for_cgroups(waiting.uid(), cpu_time().saturating_sub(began));
         match filled {
             Ok(id) => self.send_buffer(client, &request, id),
             Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
@@ -157,7 +158,9 @@ impl Service {
         if !done.was_known {
             costs.read = done.read;
         }
-        self.budget.spend(waiting.uid(), done.cpu, Instant::now());
+        // The thread's time is not that of this one.
+        let (uid, now) = (waiting.uid(), Instant::now());
+        self.cgroup_budget.spend(uid, done.cpu, now);
         done.answer
     }
 

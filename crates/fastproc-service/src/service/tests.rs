@@ -303,5 +303,9 @@ fn nobody_is_blamed_if_there_are_too_many_cgroups() {
     assert_eq!(answered(&[other]), 1);
     assert!(service.blame.users().is_empty());
     assert_eq!(service.counted.cgroups_refused, 1);
+    // It has used up what it has for cgroups, and may ask for processes.
+    let now = Instant::now();
+    assert!(!service.cgroup_budget.allows(USER, Duration::ZERO, now));
+    assert!(service.budget.allows(USER, Duration::ZERO, now));
     drop(others);
 }
