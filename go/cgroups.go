@@ -25,7 +25,7 @@ type Cgroups struct {
 	Fields CgroupFields
 	// Time since boot when reading began.
 	BootTime time.Duration
-	// Cgroups that were left out, with what is below them, because their paths have more than 1,024 bytes.
+	// Cgroups that were left out, with what is below them, because their paths have more than 1,024 bytes or 64 parts.
 	LeftOut int
 
 	records []CgroupRecord

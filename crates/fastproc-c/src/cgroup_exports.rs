@@ -114,8 +114,8 @@ pub unsafe extern "C" fn fastproc_cgroups_count(handle: *const FastprocCgroups) 
     unsafe { count(handle, Reader::count) }
 }
 
-/// The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 from a
-/// service. What is below them is left out too, but not counted.
+/// The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 or 64
+/// parts from a service. What is below them is left out too, but not counted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_cgroups_left_out(handle: *const FastprocCgroups) -> usize {
     // SAFETY: as every caller promises; see `handle`.

@@ -53,7 +53,7 @@ JSON and CSV:
   Numbers are exact: times in nanoseconds (_ns), sizes in bytes (_bytes), shares in percent. JSON says
   when the snapshot began (boottime_ns); with --interval, each row of CSV begins with it. left_out is
   the number of cgroups that are not shown, with those below them, because their paths are too long:
-  of more than 4,000 bytes, or 1,024 from a service.
+  of more than 4,000 bytes, or 1,024 or 64 parts from a service.
 
 " + AFTER_HELP
         + "

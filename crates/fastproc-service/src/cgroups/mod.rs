@@ -37,8 +37,14 @@ const OF_ROOT: Bounds = Bounds {
     cgroups: 1 << 16,
     // The path of a container of Kubernetes has about 200, and one in a container adds as much.
     path_bytes: 1 << 10,
+    parts: 64,
     descriptors: KEPT,
+    until: Duration::MAX,
 };
+
+/// CPU time after which reading for a user is broken off. The library reads the files if it has no answer after half a
+/// second.
+pub(crate) const LONGEST: Duration = Duration::from_millis(400);
 
 /// Which collector reads these groups.
 pub(crate) fn collector_of(groups: Fields) -> usize {
@@ -56,6 +62,8 @@ pub(crate) struct Wish {
     pub(crate) next: u64,
     /// The most cgroups that users are shown.
     pub(crate) most_of_user: usize,
+    /// The most CPU time for a user.
+    pub(crate) longest_of_user: Duration,
 }
 
 /// What a thread has done.
@@ -189,7 +197,7 @@ impl Cgroups {
 impl Collectors {
     fn make(&mut self, wish: Wish) -> Done {
         let began = cpu_time();
-        let bounds = match wish.view {
+        let mut bounds = match wish.view {
             View::All => OF_ROOT,
             View::Of(_) => Bounds {
                 cgroups: wish.most_of_user.min(OF_ROOT.cgroups),
@@ -197,10 +205,15 @@ impl Collectors {
             },
         };
         let at = collector_of(wish.groups);
-        let read = match wish.known {
+        let opened = self.open(at, bounds);
+        // Without the time that opening has taken, which comes once.
+        if wish.view != View::All {
+            bounds.until = cpu_time() + wish.longest_of_user;
+        }
+        let read = opened.and_then(|()| match wish.known {
             Some(generation) => Ok(generation),
             None => self.read(at, bounds, wish.next),
-        };
+        });
         let after = cpu_time();
         let answer = read.and_then(|generation| self.answer(wish, bounds, generation));
         Done {
@@ -210,6 +223,14 @@ impl Collectors {
             read: after.saturating_sub(began),
             cpu: cpu_time().saturating_sub(began),
         }
+    }
+
+    /// Opens this collector, if it is not open.
+    fn open(&mut self, at: usize, bounds: Bounds) -> Result<(), Status> {
+        if self.all[at].is_none() {
+            self.all[at] = Some(open(at, bounds)?);
+        }
+        Ok(())
     }
 
     /// Makes a snapshot of this generation, which it returns.
@@ -227,10 +248,7 @@ impl Collectors {
     }
 
     fn snapshot(&mut self, at: usize, bounds: Bounds) -> Result<(), Status> {
-        let collector = match &mut self.all[at] {
-            Some(collector) => collector,
-            none => none.insert(open(at, bounds)?),
-        };
+        let collector = self.all[at].as_mut().ok_or(Status::Failed)?;
         collector.set_bounds(bounds);
         collector
             .snapshot()
@@ -256,6 +274,7 @@ impl Collectors {
         for cgroup in snapshot.iter() {
             let permitted = match &mut permission {
                 None => Some(groups),
+                Some(_) if cpu_time() >= bounds.until => return Err(Status::Busy),
                 Some(permission) => permission.of(cgroup),
             };
             if let Some(groups) = permitted {
@@ -310,6 +329,7 @@ mod tests {
             known: None,
             next: 1,
             most_of_user: 2,
+            longest_of_user: LONGEST,
         }
     }
 
@@ -369,6 +389,37 @@ mod tests {
             ..wish(View::All)
         };
         assert!(all.make(again).answer.is_ok());
+        drop(cgroup);
+    }
+
+    /// Reading, and checking what the user may read, takes as long as users have made cgroups.
+    #[test]
+    fn for_a_user_reading_is_broken_off_and_for_root_it_is_not() {
+        let _alone = alone();
+        if !gate::bpf() {
+            return;
+        }
+        let Some(cgroup) = Cgroup::new("outer/inner") else {
+            gate::skipped("the default hierarchy is not mounted here");
+            return;
+        };
+        let mut all = Collectors::default();
+        let of = |view, longest_of_user| Wish {
+            most_of_user: OF_ROOT.cgroups,
+            longest_of_user,
+            ..wish(view)
+        };
+        let at_once = of(USER, Duration::ZERO);
+        assert_eq!(all.make(at_once).answer.err(), Some(Status::Busy));
+        assert!(all.make(of(View::All, Duration::ZERO)).answer.is_ok());
+        // The snapshot is there, but it is not checked.
+        let known = Wish {
+            known: Some(1),
+            ..at_once
+        };
+        assert_eq!(all.make(known).answer.err(), Some(Status::Busy));
+        let hour = Duration::from_secs(3600);
+        assert!(all.make(of(USER, hour)).answer.is_ok());
         drop(cgroup);
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     blame::Reason,
     budget::cpu_time,
     buffers::Contents,
-    cgroups::{Answer, Done, Progress, Wish, collector_of},
+    cgroups::{Answer, Done, LONGEST, Progress, Wish, collector_of},
     exits::Range,
     memory::Counts,
     peer::Peer,
@@ -102,6 +102,7 @@ impl Service {
             known,
             next: self.cgroups.next_generation(),
             most_of_user: self.most_cgroups,
+            longest_of_user: LONGEST,
         };
         let done = Arc::clone(&self.cgroups_done);
         match self.cgroups.start(wish, done) {

@@ -76,7 +76,8 @@ pub(crate) fn done(name: &'static str) {
     });
 }
 
-fn cpu() -> Duration {
+/// CPU time that this thread has used.
+pub(crate) fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

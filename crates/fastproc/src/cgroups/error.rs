@@ -53,7 +53,7 @@ pub enum Error {
         what: &'static str,
     },
 
-    /// There are more cgroups, or longer paths of them, than this reader was told to take.
+    /// There are more cgroups, or longer paths of them, than this reader was told to take, or reading them took too long.
     #[error("there are too many cgroups, or their paths are too long, for this reader")]
     TooMany,
 

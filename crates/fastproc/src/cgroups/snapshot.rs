@@ -75,8 +75,8 @@ impl<'a> Snapshot<'a> {
         self.lines.names()
     }
 
-    /// The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 from
-    /// a service. What is below them is left out too, but not counted.
+    /// The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 or
+    /// 64 parts from a service. What is below them is left out too, but not counted.
     pub fn left_out(self) -> usize {
         self.tree.left_out
     }

@@ -44,6 +44,8 @@ pub(super) struct Tree {
     pub(super) left_out: usize,
     /// Whether there are more directories than the bounds allow.
     is_over: bool,
+    /// Whether reading has taken longer than the bounds allow.
+    is_late: bool,
     /// Why something could not be opened that may well exist.
     want: Option<Errno>,
 }
@@ -84,6 +86,7 @@ impl Tree {
             kept: 0,
             left_out: 0,
             is_over: false,
+            is_late: false,
             want: None,
         };
         tree.insert(root_id, b"/");
@@ -102,7 +105,7 @@ impl Tree {
         if self.directories.contains_key(&id) {
             return;
         }
-        if path.len() > self.bounds.path_bytes {
+        if self.bounds.leave_out(path) {
             self.left_out += 1;
             return;
         }
@@ -193,9 +196,13 @@ impl Tree {
             kept,
             bounds,
             is_over,
+            is_late,
             ..
         } = self;
-        directories.retain(|id, directory| directory.met == *generation || id == root_id);
+        // After a pass that was broken off, the next one goes on from what is known.
+        if !*is_late {
+            directories.retain(|id, directory| directory.met == *generation || id == root_id);
+        }
         *is_over |= directories.len() > bounds.cgroups;
         *kept = directories.values().map(|of| of.files.len()).sum();
     }
@@ -204,7 +211,8 @@ impl Tree {
     /// because of the bounds.
     pub(super) fn check(&mut self) -> Result<(), Error> {
         let want = self.want.take();
-        if std::mem::take(&mut self.is_over) {
+        let is_late = std::mem::take(&mut self.is_late);
+        if std::mem::take(&mut self.is_over) || is_late {
             return Err(Error::TooMany);
         }
         let Some(errno) = want else {
@@ -252,6 +260,10 @@ impl Tree {
     }
 
     fn open_at(&mut self, path: &Path, flags: OFlags) -> Option<OwnedFd> {
+        self.is_late |= self.bounds.are_over();
+        if self.is_late {
+            return None;
+        }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | flags;
         let opened = rustix::fs::openat(&self.root, path, flags, Mode::empty());
         if let Err(errno @ (Errno::MFILE | Errno::NFILE)) = opened {
@@ -322,7 +334,7 @@ pub(super) fn mount(mounts: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, time::Duration};
 
     use super::*;
 
@@ -416,7 +428,9 @@ mod tests {
         let exactly = Bounds {
             cgroups: all,
             path_bytes: "/0/deep/er".len(),
+            parts: 3,
             descriptors: 0,
+            until: Duration::MAX,
         };
         assert_eq!(pass(exactly), (all, 0, true));
         let fewer = |cgroups| pass(Bounds { cgroups, ..exactly });
@@ -432,6 +446,24 @@ mod tests {
         };
         assert_eq!(shorter("/0/deep/e"), (1 + 9 * 2, 9, true));
         assert_eq!(shorter("/0"), (1 + 9, 9, true));
+        let flatter = |parts| pass(Bounds { parts, ..exactly });
+        assert_eq!(flatter(2), (1 + 9 * 2, 9, true));
+        assert_eq!(flatter(1), (1 + 9, 9, true));
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+
+    /// A pass that takes too long is broken off, and what is known by then is not forgotten.
+    #[test]
+    fn a_pass_goes_on_where_an_earlier_one_was_broken_off() {
+        let folder = std::env::temp_dir().join(format!("fastproc-late-{}", std::process::id()));
+        fs::create_dir_all(folder.join("a/b")).expect("a folder");
+        let mut tree = Tree::at(&folder).expect("a folder");
+        tree.bounds.until = Duration::ZERO;
+        assert_eq!(pass(&mut tree), (1, 0, false));
+        tree.bounds.until = Duration::MAX;
+        assert_eq!(pass(&mut tree), (3, 0, true));
+        tree.bounds.until = Duration::ZERO;
+        assert_eq!(pass(&mut tree), (3, 0, false));
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 
