@@ -188,6 +188,15 @@ fn a_user_is_shown_what_it_may_read_and_root_everything() {
     });
     set_mode(&tree.inner().join("cpu.stat"), 0o400);
     tree.as_user(|raw| assert_eq!(shown(raw).get(&inner), Some(&whole)));
+    // The user's own group, whose rights count then.
+    std::os::unix::fs::chown(tree.inner().join("cpu.stat"), Some(0), Some(NOBODY))
+        .expect("root may");
+    set_mode(&tree.inner().join("cpu.stat"), 0o404);
+    tree.as_user(|raw| {
+        assert_eq!(shown(raw).get(&inner), Some(&(groups - Fields::CPU, 0)));
+    });
+    set_mode(&tree.inner().join("cpu.stat"), 0o040);
+    tree.as_user(|raw| assert_eq!(shown(raw).get(&inner), Some(&whole)));
     set_mode(&tree.outer(), 0o750);
     tree.as_user(|raw| {
         let all = shown(raw);

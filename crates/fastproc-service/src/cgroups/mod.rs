@@ -275,7 +275,7 @@ impl Collectors {
             let permitted = match &mut permission {
                 None => Some(groups),
                 Some(_) if cpu_time() >= bounds.until => return Err(Status::Busy),
-                Some(permission) => permission.of(cgroup),
+                Some(permission) => permission.of(cgroup)?,
             };
             if let Some(groups) = permitted {
                 draft.push(snapshot, cgroup, groups);

@@ -1,8 +1,8 @@
 //! Which groups of fields of a cgroup a user may read in its files.
 //!
 //! The service reads values without opening their files, so it checks what open(2) would: that the user may enter all
-//! folders, and read the files of the requested groups. Of a user's groups only one is known, so to whom a file does not belong
-//! it is shown only if its group and all others may read it. A folder or file on which something is mounted is not
+//! folders, and read the files of the requested groups. Of a user's groups only the first is known, so a file of another user
+//! and another group is shown only if its group and all others may read it. A folder or file on which something is mounted is not
 //! shown: its path leads elsewhere.
 
 use std::{
@@ -110,17 +110,18 @@ pub(super) struct Permission {
     groups: Fields,
     root: OwnedFd,
     mount: u64,
-    is_mount_open: bool,
     /// The cgroups that were met, and whether the user may enter their folders.
     folders: HashMap<u64, bool>,
 }
 
 impl Permission {
+    /// Fails if the user may not enter the mount, or not read what the root is: nothing could be shown, and the files may say
+    /// more.
     pub(super) fn new(mount: &Path, reader: Reader, groups: Fields) -> Result<Self, Status> {
         let root = open(CWD, mount).map_err(|_| Status::Failed)?;
-        let status = status(&root, Path::new("")).map_err(|_| Status::Failed)?;
+        let of_root = status(&root, Path::new("")).map_err(|_| Status::Failed)?;
         // Before Linux 5.8 it is not known where something is mounted.
-        if status.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+        if of_root.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
             return Err(Status::Credentials);
         }
         let mut above = mount.ancestors().skip(1);
@@ -128,59 +129,90 @@ impl Permission {
             let status = statx(CWD, folder, FLAGS, WANTED);
             status.is_ok_and(|status| allows(&status, reader, ENTER)) && !has_acl(folder)
         });
-        Ok(Self {
+        let permission = Self {
             reader,
             groups,
             root,
-            mount: status.stx_mnt_id,
-            is_mount_open,
+            mount: of_root.stx_mnt_id,
             folders: HashMap::new(),
-        })
+        };
+        let is_open = is_mount_open
+            && allows(&of_root, reader, READ | ENTER)
+            && permission.may_read(&permission.root, FILES_OF_ALL)?;
+        is_open.then_some(permission).ok_or(Status::Credentials)
     }
 
-    /// The requested groups that the user may read. `None`: not even what the cgroup is. Parents come first.
-    pub(super) fn of(&mut self, cgroup: Cgroup<'_>) -> Option<Fields> {
+    /// The requested groups that the user may read. `None`: not even what the cgroup is. Parents come first. Fails for want of
+    /// memory or descriptors.
+    pub(super) fn of(&mut self, cgroup: Cgroup<'_>) -> Result<Option<Fields>, Status> {
         let identity = &cgroup.record().identity;
         let is_above_open = match self.folders.get(&identity.parent) {
             Some(&is_open) => is_open,
-            None => cgroup.path() == b"/" && self.is_mount_open,
+            None => cgroup.path() == b"/",
         };
-        let folder = is_above_open.then(|| self.enter(cgroup)).flatten();
+        let folder = if is_above_open {
+            self.enter(cgroup)?
+        } else {
+            None
+        };
         self.folders.insert(cgroup.id(), folder.is_some());
-        let folder = folder?;
-        if !self.may_read(&folder, FILES_OF_ALL) {
-            return None;
+        let Some(folder) = folder else {
+            return Ok(None);
+        };
+        if !self.may_read(&folder, FILES_OF_ALL)? {
+            return Ok(None);
         }
         let had = Fields::from_bits_retain(identity.groups) & self.groups;
-        let files = FILES.into_iter().filter(|(group, _)| had.contains(*group));
-        let permitted = files.filter(|(_, files)| self.may_read(&folder, *files));
-        Some(permitted.fold(Fields::empty(), |all, (group, _)| all | group))
+        let mut permitted = Fields::empty();
+        for (group, files) in FILES {
+            if had.contains(group) && self.may_read(&folder, files)? {
+                permitted |= group;
+            }
+        }
+        Ok(Some(permitted))
     }
 
     /// The folder of a cgroup, if the user may enter and list it, and its path leads there.
-    fn enter(&self, cgroup: Cgroup<'_>) -> Option<OwnedFd> {
+    fn enter(&self, cgroup: Cgroup<'_>) -> Result<Option<OwnedFd>, Status> {
         let path = cgroup.path();
         let path = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
-        let folder = open(&self.root, &PathBuf::from(".").join(path)).ok()?;
-        let status = status(&folder, Path::new("")).ok()?;
+        let opened = open(&self.root, &PathBuf::from(".").join(path));
+        let opened = opened.and_then(|folder| Ok((status(&folder, Path::new(""))?, folder)));
+        let (status, folder) = match opened {
+            Ok(opened) => opened,
+            Err(errno) => return hidden(errno).map(|()| None),
+        };
         let is_it = status.stx_ino == cgroup.id() && status.stx_mnt_id == self.mount;
-        (is_it && allows(&status, self.reader, READ | ENTER)).then_some(folder)
+        Ok((is_it && allows(&status, self.reader, READ | ENTER)).then_some(folder))
     }
 
-    fn may_read(&self, folder: &OwnedFd, files: Files) -> bool {
-        let allowed = |file: &str| {
-            let status = status(folder, Path::new(file))?;
-            let is_here = status.stx_mnt_id == self.mount;
-            Ok(is_here && allows(&status, self.reader, READ))
-        };
-        let mut others = files.others.iter();
-        allowed(files.needed) == Ok(true)
-            && others.all(|file| matches!(allowed(file), Ok(true) | Err(Errno::NOENT)))
+    fn may_read(&self, folder: &OwnedFd, files: Files) -> Result<bool, Status> {
+        let others = files.others.iter().map(|file| (file, false));
+        for (file, is_needed) in std::iter::once((&files.needed, true)).chain(others) {
+            let allowed = match status(folder, Path::new(file)) {
+                Ok(status) => status.stx_mnt_id == self.mount && allows(&status, self.reader, READ),
+                Err(Errno::NOENT) => !is_needed,
+                Err(errno) => hidden(errno).map(|()| false)?,
+            };
+            if !allowed {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What cannot be looked at is hidden, unless it might be there and only memory or descriptors are missing.
+fn hidden(errno: Errno) -> Result<(), Status> {
+    match errno {
+        Errno::NOMEM | Errno::MFILE | Errno::NFILE => Err(Status::Failed),
+        _ => Ok(()),
     }
 }
 
 const WANTED: StatxFlags = StatxFlags::MODE
     .union(StatxFlags::UID)
+    .union(StatxFlags::GID)
     .union(StatxFlags::INO)
     .union(StatxFlags::MNT_ID);
 const FLAGS: AtFlags = AtFlags::SYMLINK_NOFOLLOW
@@ -202,6 +234,8 @@ fn allows(status: &Statx, reader: Reader, wanted: u16) -> bool {
     let grants = |shift: u16| status.stx_mode >> shift & wanted == wanted;
     if status.stx_uid == reader.fsuid {
         grants(6)
+    } else if status.stx_gid == reader.fsgid {
+        grants(3)
     } else {
         // The user may or may not be in the group.
         grants(3) && grants(0)
@@ -216,7 +250,51 @@ fn has_acl(folder: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use fastproc_testbed::Folder;
+
     use super::*;
+
+    #[test]
+    fn who_may_not_enter_the_mount_or_read_what_the_root_is_is_refused() {
+        let folder = Folder::new("permission");
+        let mount = folder.join("mount");
+        fs::create_dir(&mount).expect("our own");
+        let file = mount.join(FILES_OF_ALL.needed);
+        fs::write(&file, "").expect("our own");
+        // The folders above are this user's own or public.
+        let reader = Reader {
+            pid: 0,
+            fsuid: rustix::process::geteuid().as_raw(),
+            fsgid: rustix::process::getegid().as_raw(),
+            cap_effective: 0,
+            user_ns: 1,
+            confined: false,
+        };
+        let refusal = || Permission::new(&mount, reader, Fields::CPU).err();
+        let set_mode = |path: &Path, mode| {
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(path, mode).expect("our own");
+        };
+        assert_eq!(refusal(), None);
+        for (path, mode) in [
+            (&*folder, 0o600),
+            (mount.as_path(), 0o100),
+            (file.as_path(), 0o200),
+        ] {
+            let before = fs::metadata(path).expect("our own").permissions();
+            set_mode(path, mode);
+            let refused = refusal();
+            fs::set_permissions(path, before).expect("our own");
+            // Only root can open what its mode forbids.
+            assert!(refused.is_some(), "{}", path.display());
+            if reader.fsuid == 0 {
+                assert_eq!(refused, Some(Status::Credentials), "{}", path.display());
+            }
+        }
+        assert_eq!(refusal(), None);
+    }
 
     #[test]
     fn every_group_has_its_files() {

@@ -207,8 +207,8 @@ impl Tree {
         *kept = directories.values().map(|of| of.files.len()).sum();
     }
 
-    /// Whether everything was read since the last call that could be, and was not left out for want of descriptors, or
-    /// because of the bounds.
+    /// Whether everything was read since the last call that could be, and was not left out for want of descriptors or
+    /// memory, or because of the bounds.
     pub(super) fn check(&mut self) -> Result<(), Error> {
         let want = self.want.take();
         let is_late = std::mem::take(&mut self.is_late);
@@ -266,7 +266,7 @@ impl Tree {
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | flags;
         let opened = rustix::fs::openat(&self.root, path, flags, Mode::empty());
-        if let Err(errno @ (Errno::MFILE | Errno::NFILE)) = opened {
+        if let Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) = opened {
             self.want = Some(errno);
         }
         opened.ok()
