@@ -38,22 +38,22 @@ pub(super) fn refusal(request: &Request, peer: &Peer) -> Option<Status> {
     matches!(peer.view, View::Of(reader) if reader.confined).then_some(Status::Credentials)
 }
 
-/// What a snapshot of the cgroups costs.
-#[derive(Clone, Copy, Debug, Default)]
+/// What the last snapshot of the cgroups cost that was shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CgroupCosts {
-    read: Duration,
-    /// For root, and for users, whose permission is checked.
-    answer: [Duration; 2],
-    bytes: usize,
-}
-
-impl CgroupCosts {
-    fn answer(&mut self, view: View) -> &mut Duration {
-        &mut self.answer[usize::from(view != View::All)]
-    }
+    pub(super) read: Duration,
+    /// To check the permission, and to convert it.
+    pub(super) answer: Duration,
+    pub(super) bytes: usize,
 }
 
 impl Service {
+    /// The costs for root, or for users: they are shown fewer, and their permission is checked.
+    fn cgroup_costs(&mut self, view: View, groups: Fields) -> &mut CgroupCosts {
+        let of_view = &mut self.costs.cgroups[usize::from(view != View::All)];
+        &mut of_view[collector_of(groups)]
+    }
+
     pub(super) fn step_cgroups(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
         let Waiting {
             client,
@@ -76,9 +76,8 @@ impl Service {
             self.send_buffer(client, &request, id);
             return Step::Answered;
         }
-        let costs = &mut self.costs.cgroups[at];
-        let bytes = costs.bytes;
-        let expected = *costs.answer(view) + known.map_or(costs.read, |_| Duration::ZERO);
+        let costs = *self.cgroup_costs(view, groups);
+        let expected = costs.answer + known.map_or(costs.read, |_| Duration::ZERO);
         let (uid, now) = (waiting.uid(), Instant::now());
         if !self.cgroup_budget.allows(uid, expected, now) {
             self.refuse_for(client, Reason::OverBudget);
@@ -92,7 +91,7 @@ impl Service {
         if comes_later {
             return Step::NextTurn;
         }
-        if !self.buffers.has_room(view, bytes) {
+        if !self.buffers.has_room(view, costs.bytes) {
             self.refuse_for(client, Reason::OverMemory);
             return Step::Answered;
         }
@@ -154,10 +153,13 @@ impl Service {
     /// Charges the user for the work of the thread.
     fn use_cgroups(&mut self, waiting: &Waiting, done: Done) -> Result<Answer, Status> {
         let Waiting { view, request, .. } = *waiting;
-        let costs = &mut self.costs.cgroups[collector_of(Fields::from_bits_retain(request.groups))];
-        *costs.answer(view) = done.cpu.saturating_sub(done.read);
-        if !done.was_known {
-            costs.read = done.read;
+        // A refusal costs next to nothing.
+        if done.answer.is_ok() {
+            let costs = self.cgroup_costs(view, Fields::from_bits_retain(request.groups));
+            costs.answer = done.cpu.saturating_sub(done.read);
+            if !done.was_known {
+                costs.read = done.read;
+            }
         }
         // The thread's time is not that of this one.
         let (uid, now) = (waiting.uid(), Instant::now());
@@ -168,8 +170,8 @@ impl Service {
     fn fill_cgroups(&mut self, waiting: &Waiting, answer: &Answer) -> Result<u64, Status> {
         let Waiting { view, request, .. } = *waiting;
         let words = answer.words.len();
-        self.costs.cgroups[collector_of(Fields::from_bits_retain(request.groups))].bytes =
-            words * 8;
+        let groups = Fields::from_bits_retain(request.groups);
+        self.cgroup_costs(view, groups).bytes = words * 8;
         let buffer = self.buffers.take(view, words * 8)?;
         let counts = Counts {
             pool: words,

@@ -289,6 +289,12 @@ fn nobody_is_blamed_if_there_are_too_many_cgroups() {
     service.waiting.clear();
     let other = ask_for_cgroups(&mut service, 0, USER);
     service.reads_cgroups_for = service.waiting.pop();
+    let before = cgroups::CgroupCosts {
+        read: Duration::from_secs(1),
+        answer: Duration::from_secs(2),
+        bytes: 3,
+    };
+    service.costs.cgroups[1][0] = before;
     let thread = service.cgroups.hold();
     let done = crate::cgroups::Done {
         generation: 0,
@@ -303,6 +309,7 @@ fn nobody_is_blamed_if_there_are_too_many_cgroups() {
     assert_eq!(answered(&[other]), 1);
     assert!(service.blame.users().is_empty());
     assert_eq!(service.counted.cgroups_refused, 1);
+    assert_eq!(service.costs.cgroups[1][0], before);
     // It has used up what it has for cgroups, and may ask for processes.
     let now = Instant::now();
     assert!(!service.cgroup_budget.allows(USER, Duration::ZERO, now));

@@ -102,8 +102,8 @@ pub(super) struct Costs {
     pub(super) bytes: [usize; COUNT],
     /// For one process.
     pub(super) text: Duration,
-    /// By collector.
-    pub(super) cgroups: [CgroupCosts; cgroups::COUNT],
+    /// Of root and of users, by collector.
+    pub(super) cgroups: [[CgroupCosts; cgroups::COUNT]; 2],
 }
 
 /// What became of a request in this turn.
