@@ -204,10 +204,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut any = false;
     let mut output = Output::default();
     let mut due = Instant::now();
+    let mut left_out = 0;
     for times in 0.. {
         reader.read()?;
-        if times == 0 {
-            say_left_out(reader.cgroups());
+        let more = more(&mut left_out, reader.cgroups().last().left_out());
+        if let Some(count) = more.filter(|_| times == 0 || !writer.redraws_total()) {
+            say_left_out(count);
         }
         if times > 0 || !is_repeated {
             let mut rows = reader.rows();
@@ -243,16 +245,19 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Says that the output will not have all cgroups, if so. JSON has their number in each snapshot.
-fn say_left_out(cgroups: &Cgroups) {
-    let count = cgroups.last().left_out();
-    if count > 0 {
-        // Nothing can be reported if standard error is closed.
-        let _ = writeln!(
-            io::stderr(),
-            "fastproc: not shown because their paths are too long: {count} cgroups, and those below them"
-        );
-    }
+/// How many cgroups are left out, if more than the last time.
+fn more(last: &mut usize, now: usize) -> Option<usize> {
+    let before = std::mem::replace(last, now);
+    (now > before).then_some(now)
+}
+
+/// Says that the output does not have all cgroups. JSON has their number in each snapshot, too.
+fn say_left_out(count: usize) {
+    // Nothing can be reported if standard error is closed.
+    let _ = writeln!(
+        io::stderr(),
+        "fastproc: not shown because their paths are too long: {count} cgroups, and those below them"
+    );
 }
 
 /// Says on a terminal which values are not known.
@@ -265,5 +270,17 @@ fn warn(reader: &Cgroups, format: Format) {
             "fastproc: not on version 2, so not known: {}",
             absent.join(", ")
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::more;
+
+    #[test]
+    fn that_cgroups_are_left_out_is_said_whenever_there_are_more() {
+        let mut last = 0;
+        let told = [0, 2, 2, 3, 1, 2].map(|now| more(&mut last, now));
+        assert_eq!(told, [None, Some(2), None, Some(3), None, Some(2)]);
     }
 }

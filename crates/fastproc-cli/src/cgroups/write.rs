@@ -80,6 +80,11 @@ impl Writer {
         }
     }
 
+    /// Whether the totals are drawn in place, so that they tell what is left out. Other text would disturb the drawing.
+    pub fn redraws_total(&self) -> bool {
+        self.headings && self.redraw.is_some()
+    }
+
     /// Writes the rows of the last snapshot of these cgroups.
     pub fn write(
         &mut self,
@@ -266,7 +271,7 @@ fn cell(column: &Column, row: &Row<'_>, tree: bool) -> String {
 mod tests {
     use std::fs;
 
-    use fastproc::cgroups::Fields;
+    use fastproc::cgroups::{Bounds, Fields};
     use fastproc_columns::cgroups::find;
     use fastproc_testbed::Folder;
 
@@ -294,6 +299,23 @@ mod tests {
         }
         let began_ns = cgroups.last().began_ns();
         (began_ns, String::from_utf8(output).expect("text"))
+    }
+
+    #[test]
+    fn the_total_says_how_many_are_left_out() {
+        let folder = Folder::new("cgroups-left-out");
+        fs::create_dir(folder.join("long")).expect("our own");
+        let bounds = Bounds {
+            path_bytes: "/lon".len(),
+            ..Bounds::default()
+        };
+        let mut cgroups = Cgroups::builder()
+            .bounds(bounds)
+            .open_recorded(&folder)
+            .expect("it is a folder");
+        let snapshot = cgroups.snapshot().expect("it is a folder");
+        let total = Rows::new(snapshot, None, None).total();
+        assert_eq!(total, "1 cgroups, 1 left out with those below them");
     }
 
     #[test]

@@ -145,7 +145,11 @@ impl Row<'_> {
 
 /// All rows, in order.
 #[derive(Debug)]
-pub struct Rows<'a>(Vec<Row<'a>>);
+pub struct Rows<'a> {
+    rows: Vec<Row<'a>>,
+    /// How many cgroups the snapshot lacks because their paths are too long.
+    left_out: usize,
+}
 
 impl<'a> Rows<'a> {
     /// All cgroups of a snapshot. `before`: the snapshot to compare with, if there is one. `members`: their numbers of
@@ -175,32 +179,33 @@ impl<'a> Rows<'a> {
                 rows[parent].processes = rows[parent].processes.map(|sum| sum + count);
             }
         }
-        Self(rows)
+        let left_out = snapshot.left_out();
+        Self { rows, left_out }
     }
 
     /// The number of rows.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.rows.len()
     }
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.rows.is_empty()
     }
 
     /// The row at this place.
     pub fn get(&self, at: usize) -> Option<&Row<'a>> {
-        self.0.get(at)
+        self.rows.get(at)
     }
 
     /// All rows, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Row<'a>> {
-        self.0.iter()
+        self.rows.iter()
     }
 
     /// Removes the rows that the filter does not admit.
     pub fn retain(&mut self, filter: &Filter) {
-        self.0.retain(|row| filter.admits(row));
+        self.rows.retain(|row| filter.admits(row));
     }
 
     /// Removes the descendants of these cgroups, which are given by id.
@@ -210,7 +215,7 @@ impl<'a> Rows<'a> {
         }
         // Parents come before their children, also in a tree.
         let mut hidden = HashSet::new();
-        self.0.retain(|row| {
+        self.rows.retain(|row| {
             let parent = row.cgroup.record().identity.parent;
             let is_hidden = folded.contains(&parent) || hidden.contains(&parent);
             if is_hidden {
@@ -227,7 +232,7 @@ impl<'a> Rows<'a> {
             let by_value = sort.map_or(Ordering::Equal, |sort| compare(sort, one, other));
             by_value.then_with(|| by_path(one, other))
         };
-        self.0.sort_by(order);
+        self.rows.sort_by(order);
         if !tree {
             return;
         }
@@ -239,7 +244,7 @@ impl<'a> Rows<'a> {
             .map(|(at, row)| (row.cgroup.id(), at))
             .collect();
         let mut left = Vec::new();
-        for (at, row) in self.0.iter().enumerate() {
+        for (at, row) in self.rows.iter().enumerate() {
             let parent = row.cgroup.record().identity.parent;
             if row.cgroup.depth() > 0 && ids.contains_key(&parent) {
                 children.entry(parent).or_default().push(at);
@@ -248,22 +253,22 @@ impl<'a> Rows<'a> {
             }
         }
         left.reverse();
-        let mut places = vec![0; self.0.len()];
+        let mut places = vec![0; self.rows.len()];
         let mut next = 0;
         while let Some(at) = left.pop() {
             places[at] = next;
             next += 1;
             left.extend(
                 children
-                    .remove(&self.0[at].cgroup.id())
+                    .remove(&self.rows[at].cgroup.id())
                     .into_iter()
                     .flatten()
                     .rev(),
             );
         }
-        let mut rows: Vec<_> = self.0.drain(..).zip(places).collect();
+        let mut rows: Vec<_> = self.rows.drain(..).zip(places).collect();
         rows.sort_by_key(|&(_, place)| place);
-        self.0.extend(rows.into_iter().map(|(row, _)| row));
+        self.rows.extend(rows.into_iter().map(|(row, _)| row));
     }
 
     /// A line with totals. Of nested cgroups only the outermost counts.
@@ -294,6 +299,10 @@ impl<'a> Rows<'a> {
                 .map_or(processes, |value| Some(processes.unwrap_or(0) + value));
         }
         let mut text = format!("{} cgroups", self.iter().len()).into_bytes();
+        if self.left_out > 0 {
+            let left_out = format!(", {} left out with those below them", self.left_out);
+            text.extend_from_slice(left_out.as_bytes());
+        }
         let mut add = |name: &str, value: Value<'_>, unit: Unit| {
             if value.kind().is_some() {
                 text.extend_from_slice(format!(", {name} ").as_bytes());
