@@ -146,7 +146,11 @@ impl Cgroups {
 
     /// Whether memory.stat is read as text, because the names of the kernel's stored values are unknown.
     pub fn reads_memory_stat_as_text(&self) -> bool {
-        self.by_text || self.source() == Source::Files
+        self.stat_is_text() || self.source() == Source::Files
+    }
+
+    fn stat_is_text(&self) -> bool {
+        self.by_text || self.proofs.as_ref().is_some_and(Proofs::are_refuted)
     }
 
     /// The longest run of the program during the last snapshot, for measurements.
@@ -294,7 +298,7 @@ impl Cgroups {
             self.compare(&candidates, &before);
             let is_first = candidates.is_empty();
             candidates = self.find_candidates();
-            if self.by_text || candidates.is_empty() || !is_first {
+            if candidates.is_empty() || !is_first {
                 break;
             }
         }
@@ -359,18 +363,23 @@ impl Cgroups {
             *lines = Lines::new(text, Some(bpf.types()));
             self.proofs = Some(Proofs::new(lines));
         }
-        let Some(proofs) = &self.proofs else {
+        let Some(proofs) = &mut self.proofs else {
             return Vec::new();
         };
         if !lines.are_stored() {
             self.by_text = true;
             return Vec::new();
         }
+        if proofs.rest(Instant::now()) {
+            return Vec::new();
+        }
         let wanted = with_stat.filter(|record| proofs.wants(&record.memory_stat.slots));
-        wanted
-            .map(|record| record.identity.id)
-            .take(COMPARED)
-            .collect()
+        let wanted = wanted.map(|record| record.identity.id).take(COMPARED);
+        let candidates: Vec<_> = wanted.collect();
+        if candidates.is_empty() {
+            proofs.settle();
+        }
+        candidates
     }
 
     fn texts(&mut self, ids: &[u64]) -> Vec<Option<record::MemoryStat>> {
@@ -405,11 +414,12 @@ impl Cgroups {
                 );
             }
         }
-        self.by_text |= proofs.refute();
+        proofs.refute(Instant::now());
     }
 
     /// Adds values that the program does not read, and those that the kernel calculates when it prints.
     fn complete(&mut self) {
+        let stat_is_text = self.stat_is_text();
         let Self {
             reader: Reader::Bpf(bpf),
             tree,
@@ -425,7 +435,7 @@ impl Cgroups {
             return;
         };
         let mut from_files = *fields - bpf.fields();
-        if self.by_text {
+        if stat_is_text {
             from_files |= *fields & Fields::MEMORY_STAT;
         }
         let (records, of_program) = bpf.records_mut(self.met);

@@ -1,5 +1,7 @@
 //! Lines of memory.stat that comparisons with the kernel's text have proven.
 
+use std::time::{Duration, Instant};
+
 use super::{
     record::STAT_SLOTS,
     stat::{Lines, StatLine, Stored},
@@ -23,16 +25,23 @@ pub(super) struct Proofs {
     lines: Vec<Proof>,
     /// The stored values of lines that are not proven.
     unproven: Vec<Stored>,
+    /// When a line was refuted last, unless its proof was found since.
+    refuted: Option<Instant>,
 }
 
 /// A value that moved between two texts may be outside both, but not this often.
 const MAX_OUTSIDE: u8 = 3;
+
+/// When lines are compared again after one was refuted. By chance, or because a user wants it, a value can move such that it
+/// looks wrong, so that is not believed for good.
+const AGAIN: Duration = Duration::from_secs(60);
 
 impl Proofs {
     pub(super) fn new(lines: &Lines) -> Self {
         let mut proofs = Self {
             lines: vec![Proof::None; lines.names().count()],
             unproven: Vec::new(),
+            refuted: None,
         };
         proofs.list_unproven(lines);
         proofs
@@ -80,11 +89,33 @@ impl Proofs {
         self.list_unproven(lines);
     }
 
-    /// Whether a stored value is not that of its line.
-    pub(super) fn refute(&self) -> bool {
-        self.lines
-            .iter()
-            .any(|proof| matches!(proof, Proof::Outside(MAX_OUTSIDE..)))
+    /// Checks whether a stored value is not that of its line. If so, the comparisons begin anew.
+    pub(super) fn refute(&mut self, now: Instant) {
+        let is_wrong = |proof: &Proof| matches!(proof, Proof::Outside(MAX_OUTSIDE..));
+        if self.lines.iter().any(is_wrong) {
+            self.refuted = Some(now);
+            for proof in &mut self.lines {
+                if *proof != Proof::Proven {
+                    *proof = Proof::None;
+                }
+            }
+        }
+    }
+
+    /// Whether the values are not to be used.
+    pub(super) fn are_refuted(&self) -> bool {
+        self.refuted.is_some()
+    }
+
+    /// Whether nothing is compared now, because a line was refuted a short time ago.
+    pub(super) fn rest(&self, now: Instant) -> bool {
+        let age = |at| now.saturating_duration_since(at);
+        self.refuted.is_some_and(|at| age(at) < AGAIN)
+    }
+
+    /// There is no line left to compare: each is proven, or zero everywhere.
+    pub(super) fn settle(&mut self) {
+        self.refuted = None;
     }
 }
 
@@ -107,11 +138,21 @@ mod tests {
         for _ in 0..9 {
             proofs.compare(&lines, &slots, &text, &later);
         }
-        assert!(proofs.wants(&slots) && !proofs.refute());
-        for times in 1..=3 {
-            proofs.compare(&lines, &slots, &text, &text);
-            assert_eq!(proofs.refute(), times == 3);
+        let now = Instant::now();
+        proofs.refute(now);
+        assert!(proofs.wants(&slots) && !proofs.are_refuted() && !proofs.rest(now));
+        for round in 0..2_u32 {
+            let now = now + round * AGAIN;
+            for times in 1..=3 {
+                assert_eq!((proofs.are_refuted(), proofs.rest(now)), (round > 0, false));
+                proofs.compare(&lines, &slots, &text, &text);
+                proofs.refute(now);
+                assert_eq!(proofs.rest(now), times == 3);
+            }
+            assert!(proofs.are_refuted() && proofs.wants(&slots));
         }
+        proofs.settle();
+        assert!(!proofs.are_refuted());
         let mut proofs = Proofs::new(&lines);
         text[15] = 7;
         proofs.compare(&lines, &slots, &text, &text);
