@@ -125,6 +125,10 @@ pub struct Args {
     #[arg(long)]
     no_headers: bool,
 
+    /// In CSV, write a ' before text that a spreadsheet would take for a formula.
+    #[arg(long)]
+    no_formulas: bool,
+
     /// Read cgroups from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
@@ -200,6 +204,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.fields.is_empty(),
         is_repeated,
     );
+    writer.no_formulas = args.no_formulas;
     warn(reader.cgroups(), format);
     let mut any = false;
     let mut output = Output::default();

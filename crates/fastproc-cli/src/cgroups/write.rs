@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::{
     ps::{
         format::{
-            csv::plain,
+            csv::{plain, quote_formula},
             json::{Inert, Member},
         },
         redraw::Redraw,
@@ -52,6 +52,8 @@ pub struct Writer {
     /// Whether a narrow terminal may leave out columns: only if the user did not name them.
     may_drop: bool,
     is_repeated: bool,
+    /// Whether no text in CSV may be a formula.
+    pub no_formulas: bool,
     redraw: Option<Redraw>,
     is_first: bool,
 }
@@ -75,6 +77,7 @@ impl Writer {
             headings,
             may_drop,
             is_repeated,
+            no_formulas: false,
             redraw: Redraw::new().filter(|_| is_repeated && format == Format::Table),
             is_first: true,
         }
@@ -178,7 +181,11 @@ impl Writer {
             }
             for column in &self.columns {
                 cell.clear();
-                column.value(row).write_for_csv(column.unit, &mut cell);
+                let value = column.value(row);
+                value.write_for_csv(column.unit, &mut cell);
+                if self.no_formulas {
+                    quote_formula(value, &mut cell);
+                }
                 writer.write_field(&cell).map_err(plain)?;
             }
             writer.write_record(None::<&[u8]>).map_err(plain)?;
@@ -299,6 +306,28 @@ mod tests {
         }
         let began_ns = cgroups.last().began_ns();
         (began_ns, String::from_utf8(output).expect("text"))
+    }
+
+    #[test]
+    fn a_name_is_no_formula_if_that_is_asked_for() {
+        let folder = Folder::new("cgroups-formula");
+        fs::create_dir(folder.join("=1+1")).expect("our own");
+        let mut cgroups = Cgroups::builder()
+            .open_recorded(&folder)
+            .expect("it is a folder");
+        cgroups.snapshot().expect("it is a folder");
+        let rows = Rows::new(cgroups.last(), None, None);
+        let columns = vec![find("name").expect("a column")];
+        for (no_formulas, expected) in [(false, "\n=1+1\n"), (true, "\n'=1+1\n")] {
+            let mut writer = Writer::new(columns.clone(), Format::Csv, false, false, false);
+            writer.no_formulas = no_formulas;
+            let mut output = Vec::new();
+            writer
+                .csv(&cgroups, &rows, usize::MAX, true, &mut output)
+                .expect("a vector takes everything");
+            let text = String::from_utf8(output).expect("text");
+            assert!(text.ends_with(expected), "{text}");
+        }
     }
 
     #[test]

@@ -52,8 +52,8 @@ impl RowWriter for Csv {
                 self.text.clear();
                 let value = field.value(&row, lookup);
                 value.write_for_csv(field.unit, &mut self.text);
-                if self.no_formulas && is_text(value) && is_formula(&self.text) {
-                    self.text.insert(0, b'\'');
+                if self.no_formulas {
+                    quote_formula(value, &mut self.text);
                 }
                 writer.write_field(&self.text).map_err(plain)?;
             }
@@ -64,6 +64,13 @@ impl RowWriter for Csv {
             .into_inner()
             .map(drop)
             .map_err(::csv::IntoInnerError::into_error)
+    }
+}
+
+/// Puts a quote before the text of a value that a spreadsheet would take for a formula.
+pub fn quote_formula(value: Value<'_>, text: &mut Vec<u8>) {
+    if is_text(value) && is_formula(text) {
+        text.insert(0, b'\'');
     }
 }
 
