@@ -243,8 +243,10 @@ impl Service {
             .exits_unwanted
             .and_then(|since| since.checked_add(self.exits_linger))
             .map(until);
+        let cgroups = self.cgroups.closes_at().map(until);
         let first = first.chain(accept).chain(asking).chain(exits);
-        let first = first.chain(self.tiers.next_release().map(until));
+        let release = self.tiers.next_release().map(until);
+        let first = first.chain(release).chain(cgroups);
         first.min().and_then(|first| Timespec::try_from(first).ok())
     }
 
@@ -291,6 +293,7 @@ impl Service {
         self.turn();
         self.settle_exits();
         self.tiers.release_unused();
+        self.cgroups.close_unused(Instant::now());
         self.figures
             .set(self.clients.len(), self.buffers.lent_bytes());
         self.release_held();

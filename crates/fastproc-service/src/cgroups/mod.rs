@@ -38,6 +38,7 @@ const OF_ROOT: Bounds = Bounds {
     // The path of a container of Kubernetes has about 200, and one in a container adds as much.
     path_bytes: 1 << 10,
     parts: 64,
+    bytes_of_all: 16 << 20,
     descriptors: KEPT,
     until: Duration::MAX,
 };
@@ -45,6 +46,9 @@ const OF_ROOT: Bounds = Bounds {
 /// CPU time after which reading for a user is broken off. The library reads the files if it has no answer after half a
 /// second.
 pub(crate) const LONGEST: Duration = Duration::from_millis(400);
+
+/// After this time without use a collector is closed, which gives its memory back.
+const UNUSED: Duration = Duration::from_secs(600);
 
 /// Which collector reads these groups.
 pub(crate) fn collector_of(groups: Fields) -> usize {
@@ -102,6 +106,8 @@ pub(crate) struct Cgroups {
 #[derive(Debug, Default)]
 pub(crate) struct Collectors {
     all: [Option<cgroups::Cgroups>; COUNT],
+    /// When each was last used, if it is open.
+    used: [Option<Instant>; COUNT],
     read: [Option<(Instant, u64)>; COUNT],
 }
 
@@ -132,6 +138,29 @@ impl Cgroups {
     /// Whether a thread is at work.
     pub(crate) fn is_reading(&self) -> bool {
         self.running.is_some()
+    }
+
+    /// When a collector will have been unused for so long that it is closed.
+    pub(crate) fn closes_at(&self) -> Option<Instant> {
+        let used = self.all.as_ref()?.used;
+        used.into_iter().flatten().min().map(|used| used + UNUSED)
+    }
+
+    /// Closes the collectors that nobody has used for long.
+    pub(crate) fn close_unused(&mut self, now: Instant) {
+        let Some(all) = &mut self.all else {
+            return;
+        };
+        for at in 0..COUNT {
+            if all.used[at].is_some_and(|used| now.saturating_duration_since(used) >= UNUSED) {
+                all.used[at] = None;
+                (all.read[at], self.read[at]) = (None, None);
+                let unused = all.all[at].take();
+                // That takes some time. If there is no thread for it, it is closed here.
+                let close = thread::Builder::new().name("cgroups".into());
+                let _ = close.spawn(move || drop(unused));
+            }
+        }
     }
 
     /// Starts a thread, which has the rights that this one has now. `done` is written to when it is over.
@@ -201,11 +230,13 @@ impl Collectors {
             View::All => OF_ROOT,
             View::Of(_) => Bounds {
                 cgroups: wish.most_of_user.min(OF_ROOT.cgroups),
+                bytes_of_all: OF_ROOT.bytes_of_all / 4,
                 ..OF_ROOT
             },
         };
         let at = collector_of(wish.groups);
         let opened = self.open(at, bounds);
+        self.used[at] = opened.is_ok().then(Instant::now);
         // Without the time that opening has taken, which comes once.
         if wish.view != View::All {
             bounds.until = cpu_time() + wish.longest_of_user;
@@ -389,6 +420,36 @@ mod tests {
             ..wish(View::All)
         };
         assert!(all.make(again).answer.is_ok());
+        drop(cgroup);
+    }
+
+    #[test]
+    fn a_collector_that_nobody_uses_is_closed_and_its_snapshot_is_not_known() {
+        let _alone = alone();
+        if !gate::bpf() {
+            return;
+        }
+        let Some(cgroup) = Cgroup::new("any") else {
+            gate::skipped("the default hierarchy is not mounted here");
+            return;
+        };
+        let mut all = Box::<Collectors>::default();
+        let done = all.make(wish(View::All));
+        assert!(done.answer.is_ok());
+        let mut cgroups = Cgroups::default();
+        assert_eq!(cgroups.closes_at(), None);
+        let sent = cgroups.hold().send((all, done));
+        sent.expect("it is awaited");
+        assert!(matches!(cgroups.progress(), Some(Progress::Done(_))));
+        let at = cgroups.closes_at().expect("one is open");
+        cgroups.close_unused(at - Duration::from_nanos(1));
+        assert_eq!(cgroups.read_since(0, None), Some(1));
+        cgroups.close_unused(at);
+        assert_eq!(
+            (cgroups.closes_at(), cgroups.read_since(0, None)),
+            (None, None)
+        );
+        assert!(cgroups.all.is_some_and(|all| all.all[0].is_none()));
         drop(cgroup);
     }
 

@@ -14,6 +14,8 @@ pub struct Bounds {
     pub path_bytes: usize,
     /// Parts of a path, which is looked up part by part. A cgroup with more is left out as well.
     pub parts: usize,
+    /// Bytes of all paths together.
+    pub bytes_of_all: usize,
     /// Files that stay open.
     pub descriptors: usize,
     /// The CPU time of the reading thread from which on nothing is opened. The snapshot fails then, and the next one goes
@@ -31,6 +33,7 @@ impl Default for Bounds {
             cgroups: usize::MAX,
             path_bytes: LONGEST_PATH,
             parts: usize::MAX,
+            bytes_of_all: usize::MAX,
             descriptors: usize::MAX,
             until: Duration::MAX,
         }
@@ -68,7 +71,7 @@ impl Builder {
 
 impl Cgroups {
     /// Sets how much the next snapshots take at most. They fail with [`Error::TooMany`] if there are more cgroups, before
-    /// they read them, and if reading takes too long.
+    /// they read them, and if reading takes too long, or paths have too many bytes.
     #[doc(hidden)]
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.tree.bounds = bounds;

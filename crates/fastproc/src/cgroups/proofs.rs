@@ -89,7 +89,7 @@ impl Proofs {
         self.list_unproven(lines);
     }
 
-    /// Checks whether a stored value is not that of its line. If so, the comparisons begin anew.
+    /// Checks whether a stored value is not that of its line. If so, the comparisons begin again.
     pub(super) fn refute(&mut self, now: Instant) {
         let is_wrong = |proof: &Proof| matches!(proof, Proof::Outside(MAX_OUTSIDE..));
         if self.lines.iter().any(is_wrong) {

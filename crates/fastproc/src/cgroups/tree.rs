@@ -33,6 +33,8 @@ pub(super) struct Tree {
     root: OwnedFd,
     root_id: u64,
     directories: HashMap<u64, Directory>,
+    /// Bytes of their paths.
+    bytes: usize,
     generation: u32,
     /// Only files whose descriptors are below this number stay open. The kernel gives the lowest free number, so the
     /// higher ones stay free for the rest of the program, however many trees it has.
@@ -80,6 +82,7 @@ impl Tree {
             root,
             root_id,
             directories: HashMap::new(),
+            bytes: 0,
             generation: 0,
             keeps_below: 0,
             bounds: Bounds::default(),
@@ -110,7 +113,10 @@ impl Tree {
             return;
         }
         // As many may be gone, which is known at the end of the pass.
-        if self.directories.len() >= self.bounds.cgroups.saturating_mul(2) {
+        let bytes = self.bytes + path.len();
+        if self.directories.len() >= self.bounds.cgroups.saturating_mul(2)
+            || bytes > self.bounds.bytes_of_all.saturating_mul(2)
+        {
             self.is_over = true;
             return;
         }
@@ -121,11 +127,12 @@ impl Tree {
             files: Vec::new(),
         };
         self.directories.insert(id, directory);
+        self.bytes = bytes;
     }
 
     /// Whether what is known of the tree is within these bounds.
     pub(super) fn fits(&self, bounds: Bounds) -> bool {
-        self.directories.len() <= bounds.cgroups
+        self.directories.len() <= bounds.cgroups && self.bytes <= bounds.bytes_of_all
     }
 
     /// Looks a cgroup up by its path, and returns its id.
@@ -142,8 +149,10 @@ impl Tree {
 
     /// Forgets a cgroup that was looked up.
     pub(super) fn forget(&mut self, id: u64) {
-        if id != self.root_id {
-            self.directories.remove(&id);
+        if id != self.root_id
+            && let Some(directory) = self.directories.remove(&id)
+        {
+            self.bytes -= directory.path.len();
         }
     }
 
@@ -192,6 +201,7 @@ impl Tree {
         let Self {
             generation,
             directories,
+            bytes,
             root_id,
             kept,
             bounds,
@@ -203,7 +213,8 @@ impl Tree {
         if !*is_late {
             directories.retain(|id, directory| directory.met == *generation || id == root_id);
         }
-        *is_over |= directories.len() > bounds.cgroups;
+        *bytes = directories.values().map(|of| of.path.len()).sum();
+        *is_over |= directories.len() > bounds.cgroups || *bytes > bounds.bytes_of_all;
         *kept = directories.values().map(|of| of.files.len()).sum();
     }
 
@@ -429,6 +440,7 @@ mod tests {
             cgroups: all,
             path_bytes: "/0/deep/er".len(),
             parts: 3,
+            bytes_of_all: "/".len() + 9 * "/0/0/deep/0/deep/er".len(),
             descriptors: 0,
             until: Duration::MAX,
         };
@@ -437,6 +449,16 @@ mod tests {
         assert!(!fewer(all - 1).2);
         let (count, _, fits) = fewer(5);
         assert!(count <= 2 * 5 && !fits);
+        let less = Bounds {
+            bytes_of_all: exactly.bytes_of_all - 1,
+            ..exactly
+        };
+        assert_eq!(pass(less), (all, 0, false));
+        let (count, _, fits) = pass(Bounds {
+            bytes_of_all: 9,
+            ..exactly
+        });
+        assert!(count <= 9 && !fits);
         // Only the long paths are left out, and counted once, without what is below them.
         let shorter = |path: &str| {
             pass(Bounds {
