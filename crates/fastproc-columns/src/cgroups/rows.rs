@@ -238,7 +238,7 @@ impl<'a> Rows<'a> {
         }
         let mut children: HashMap<u64, Vec<usize>> = HashMap::new();
         let ids: HashMap<u64, usize> = self
-            .0
+            .rows
             .iter()
             .enumerate()
             .map(|(at, row)| (row.cgroup.id(), at))
