@@ -190,13 +190,17 @@ pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
     for number in 0..MANY {
         fs::create_dir(tree.join(number.to_string()))?;
     }
+    // A guest that reports nothing for long is given up.
+    reporter.fact("cgroups", MANY)?;
     let peers = start(&[])?;
+    reporter.fact("programs", peers.len())?;
     let mut instructions = [0; 2];
     for (peer, instructions) in peers.iter().zip(&mut instructions) {
         let before = peer.used_usec()?;
         let mut bytes = 0;
         for _ in 0..SCRAPES {
             bytes = peer.scrape()?.len();
+            reporter.fact("bytes of a scrape", bytes)?;
         }
         *instructions = (peer.used_usec()? - before) * INSTRUCTIONS / SCRAPES;
         reporter.fact(
