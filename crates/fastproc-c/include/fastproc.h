@@ -516,8 +516,8 @@ int fastproc_cgroups_snapshot(struct fastproc_cgroups *handle);
 size_t fastproc_cgroups_count(const struct fastproc_cgroups *handle);
 
 /**
- * The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 from a
- * service. What is below them is left out too, but not counted.
+ * The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 or 64
+ * parts from a service. What is below them is left out too, but not counted.
  */
 size_t fastproc_cgroups_left_out(const struct fastproc_cgroups *handle);
 
