@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Collector, source::service};
+use fastproc::{Baseline, Collector, source::service};
 use rustix::time::ClockId;
 use serde::Serialize;
 
@@ -132,6 +132,8 @@ enum How {
     },
     /// A collector that stays open.
     Reader(Box<Collector>),
+    /// The same, and the changes since its last snapshot.
+    Changes(Box<Collector>, Box<Baseline>),
 }
 
 struct Case {
@@ -196,6 +198,14 @@ impl Case {
             How::Reader(collector) => {
                 let before = clock(ClockId::ThreadCPUTime);
                 collector.snapshot()?;
+                Ok(clock(ClockId::ThreadCPUTime).saturating_sub(before))
+            }
+            How::Changes(collector, last) => {
+                let before = clock(ClockId::ThreadCPUTime);
+                let snapshot = collector.snapshot()?;
+                let share: f64 = last.changes(&snapshot).filter_map(|of| of.cpu_share).sum();
+                std::hint::black_box(share);
+                last.set(&snapshot);
                 Ok(clock(ClockId::ThreadCPUTime).saturating_sub(before))
             }
         }
@@ -321,6 +331,9 @@ fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Fai
         let reader = Box::new(service.reader(age)?);
         cases.push(Case::new(name, "ps-columns", How::Reader(reader)));
     }
+    let (reader, last) = (service.reader(Duration::ZERO)?, Baseline::default());
+    let changes = How::Changes(Box::new(reader), Box::new(last));
+    cases.push(Case::new("reader-changes", "ps-columns", changes));
     cases.retain_mut(|case| match case.look(service) {
         Ok(_) => true,
         Err(error) => {
