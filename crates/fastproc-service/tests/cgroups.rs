@@ -496,6 +496,8 @@ fn the_library_shows_a_user_the_same_by_the_service_and_by_the_files() {
     });
     told.wait();
     tree.served.stop();
+    // The child has the listening socket, too, so a connection to it would wait for an answer.
+    fs::remove_file(&socket).expect("it listened there");
     told.give();
     told.wait();
     child.join();
