@@ -93,9 +93,12 @@ impl Dating<'_> {
         let is_same = if changed <= earlier.generation {
             is_placed || before.identity.tgid == pid
         } else {
-            let mut again = *before;
-            again.copy_groups(record, Fields::from_bits_retain(record.identity.groups));
-            again == *before
+            // What it points to is not in the record.
+            !record.points_into_pool() && {
+                let mut again = *before;
+                again.copy_groups(record, Fields::from_bits_retain(record.identity.groups));
+                again == *before
+            }
         };
         if is_same { dated } else { self.generation }
     }
@@ -260,5 +263,34 @@ pub(crate) fn kinds_for(kinds: Kinds, shown: Visibility) -> Kinds {
     match shown {
         Visibility::Full => kinds,
         _ => kinds & Kinds::CMDLINE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_read_again_is_the_same_only_if_it_has_nothing_in_the_pool() {
+        let mut record = Record::default();
+        record.identity.groups = Fields::CREDENTIALS.bits();
+        let mut dated = |groups_at| {
+            record.credentials.groups_at = groups_at;
+            let mut dating = Dating {
+                generation: 8,
+                changes: &Changes::default(),
+                earlier: Some(Earlier {
+                    generation: 7,
+                    is_whole: true,
+                    records: &[record],
+                    changed: &[5],
+                }),
+                of_user: true,
+                at: 0,
+            };
+            dating.of(0, record.identity.tgid, &record)
+        };
+        assert_eq!(dated(0), 5);
+        assert_eq!(dated(1), 8);
     }
 }

@@ -448,6 +448,10 @@ fn the_library_shows_a_user_the_same_by_the_service_and_by_the_files() {
     let Some(mut tree) = Tree::new("cgroup-library") else {
         return;
     };
+    // Who may not read what a cgroup is is not shown it, neither by the service nor by the files.
+    let hidden = tree.outer().join("hidden");
+    fs::create_dir(&hidden).expect("root may");
+    set_mode(&hidden.join("cgroup.events"), 0o600);
     let [outer, inner] = tree.paths();
     let (groups, usage) = tree.whole();
     let read = |cgroups: &mut Cgroups, source: Source| {
@@ -501,4 +505,5 @@ fn the_library_shows_a_user_the_same_by_the_service_and_by_the_files() {
     told.give();
     told.wait();
     child.join();
+    fs::remove_dir(hidden).expect("it is empty");
 }

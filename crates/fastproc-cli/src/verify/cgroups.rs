@@ -79,10 +79,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => None,
         Some(SourceKind::Bpf) => Some(Source::Bpf),
         Some(SourceKind::Procfs) => Some(Source::Files),
+        Some(SourceKind::Service) => Some(Source::Service),
         Some(other) => {
             let name = other.name();
             return Err(format!(
-                "cgroups cannot be compared by {name}: choose auto, bpf or procfs"
+                "cgroups cannot be compared by {name}: choose auto, service, bpf or procfs"
             )
             .into());
         }
@@ -197,7 +198,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// `None`: it is gone.
+    /// `None`: it is gone, or this user may not read what it is.
     fn new(folder: &Path) -> Option<Self> {
         // Another cgroup may get its name: all is read through this descriptor.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -208,11 +209,15 @@ impl Opened {
             let text = text(&file).ok()?;
             Some((name, shown, file, text))
         });
-        Some(Self {
-            path: folder.display().to_string(),
-            id,
-            files: files.collect(),
-        })
+        let files: Vec<_> = files.collect();
+        files
+            .iter()
+            .any(|(name, ..)| *name == EVENTS)
+            .then(|| Self {
+                path: folder.display().to_string(),
+                id,
+                files,
+            })
     }
 }
 

@@ -24,24 +24,27 @@ impl Files {
         number(self.text(tree, id, name)?.trim_end())
     }
 
-    /// Fills the identity, except for the ids of the cgroup and its parent.
-    pub(super) fn identity(&mut self, tree: &mut Tree, record: &mut Record) {
+    /// Fills the identity, except for the ids and the level. `None`: it may not be read, or the cgroup is gone.
+    pub(super) fn identity(&mut self, tree: &mut Tree, record: &mut Record) -> Option<()> {
         let id = record.identity.id;
         let identity = &mut record.identity;
+        let is_root = identity.level == 0;
         match self.text(tree, id, "cgroup.events") {
             Some(text) => {
                 identity.populated = value(text, "populated").unwrap_or(0) as u32;
                 identity.frozen = value(text, "frozen").unwrap_or(0) as u32;
             }
             // The root lacks this file, and this process is below the root.
-            None => identity.populated = 1,
+            None if is_root => identity.populated = 1,
+            None => return None,
         }
-        if let Some(text) = self.text(tree, id, "cgroup.stat") {
-            identity.descendants = value(text, "nr_descendants").unwrap_or(0) as u32;
-            identity.dying_descendants = value(text, "nr_dying_descendants").unwrap_or(0) as u32;
-        }
+        let text = self.text(tree, id, "cgroup.stat")?;
+        identity.descendants = value(text, "nr_descendants").unwrap_or(0) as u32;
+        identity.dying_descendants = value(text, "nr_dying_descendants").unwrap_or(0) as u32;
+        // The root lacks this one, too.
         let kind = self.text(tree, id, "cgroup.type");
         identity.threaded = u32::from(kind == Some("threaded\n"));
+        (is_root || kind.is_some()).then_some(())
     }
 
     /// Fills the groups for which the cgroup has files.

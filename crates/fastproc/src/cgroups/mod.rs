@@ -268,17 +268,19 @@ impl Cgroups {
                 record.identity.parent,
                 record.identity.level,
             ) = (id, parent, level);
-            files.identity(tree, &mut record);
-            if lines.is_empty()
-                && fields.contains(Fields::MEMORY_STAT)
-                && let Some(text) = files.text(tree, id, "memory.stat")
-            {
-                *lines = Lines::new(text, None);
+            // As by the service: who may not read what it is is not shown it.
+            if files.identity(tree, &mut record).is_some() {
+                if lines.is_empty()
+                    && fields.contains(Fields::MEMORY_STAT)
+                    && let Some(text) = files.text(tree, id, "memory.stat")
+                {
+                    *lines = Lines::new(text, None);
+                }
+                files.fill(tree, &mut record, *fields, lines, devices);
+                sum_io(&mut record, devices);
+                shown.push(records.len() as u32);
+                records.push(record);
             }
-            files.fill(tree, &mut record, *fields, lines, devices);
-            sum_io(&mut record, devices);
-            shown.push(records.len() as u32);
-            records.push(record);
             let children = tree.children(id);
             left.extend(
                 children

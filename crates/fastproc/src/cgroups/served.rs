@@ -81,7 +81,7 @@ impl Served {
         max_age: Duration,
         target: Target<'_>,
     ) -> Result<Option<u64>, Error> {
-        if self.failed.is_some_and(|at| at.elapsed() < PAUSE) {
+        if !self.only && self.failed.is_some_and(|at| at.elapsed() < PAUSE) {
             return Ok(None);
         }
         let layout = record::LAYOUT;

@@ -218,13 +218,11 @@ impl Assembler {
         if !stood {
             self.put_in_order(index, reconcile, stats.kernel_boottime_ns())?;
         }
-        // Rates are over the time between two readings. What happened after the walk of opening belongs to the next snapshot,
-        // unless some processes were read later.
+        // Rates are over the time between two readings. What happened after the walk of opening belongs to the next snapshot. The few
+        // processes that are read from `/proc` now are younger.
         stats.read_for = match opened {
-            Some(_) if self.patch.records.is_empty() => {
-                Duration::from_nanos(walk_stats.ended_ns.saturating_sub(stats.boottime_ns))
-            }
-            _ => since(stats.boottime_ns),
+            Some(_) => Duration::from_nanos(walk_stats.ended_ns.saturating_sub(stats.boottime_ns)),
+            None => since(stats.boottime_ns),
         };
         stats.missed = self.missed.len() as u32;
         if self.fields.contains(Fields::CPU) {

@@ -144,6 +144,14 @@ impl Record {
         words_mut(self)
     }
 
+    /// Whether a part of its values is in the pool.
+    #[doc(hidden)]
+    pub const fn points_into_pool(&self) -> bool {
+        let details = &self.scheduling_details;
+        (self.credentials.groups_at | self.namespaces.ids_at | details.cpus_at | details.mems_at)
+            != 0
+    }
+
     /// Adds `by` to its offsets in the pool, for callers that append pools to each other. An offset of 0,
     /// which points nowhere, stays.
     #[doc(hidden)]
