@@ -46,7 +46,8 @@ impl AccessCheck {
 #[error("cannot drop privileges that are not needed")]
 pub struct PrivilegesError(#[from] Errno);
 
-/// Drops every capability that reading processes does not need, permanently and for programs that this one executes.
+/// Drops every capability that reading processes does not need, permanently and for programs that this one executes. A user
+/// without capabilities has none to drop.
 ///
 /// Capabilities belong to threads, so call this while there is only one.
 pub fn drop() -> Result<(), PrivilegesError> {

@@ -61,7 +61,7 @@ impl<'a> Earlier<'a> {
 struct Dating<'a> {
     generation: u64,
     changes: &'a Changes,
-    /// `None`: the view is of everything.
+    /// Only of a user, and not before its second snapshot.
     earlier: Option<Earlier<'a>>,
     of_user: bool,
     at: usize,

@@ -79,17 +79,23 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => None,
         Some(SourceKind::Bpf) => Some(Source::Bpf),
         Some(SourceKind::Procfs) => Some(Source::Files),
-        Some(SourceKind::Service) => Some(Source::Service),
         Some(other) => {
             let name = other.name();
             return Err(format!(
-                "cgroups cannot be compared by {name}: choose auto, service, bpf or procfs"
+                "cgroups cannot be compared by {name}: choose auto, bpf or procfs"
             )
             .into());
         }
     };
-    let builder = Cgroups::builder().fields(Fields::all()).source(source);
-    let mut cgroups = builder.open()?;
+    let open = |source| {
+        let builder = Cgroups::builder().fields(Fields::all());
+        builder.source(Some(source)).open()
+    };
+    // Not the service: it does not show all that a user can read.
+    let mut cgroups = match source {
+        Some(source) => open(source)?,
+        None => open(Source::Bpf).or_else(|_| open(Source::Files))?,
+    };
     privileges::drop()?;
     let mount = cgroups.mount().to_owned();
     let mut comparison = Comparison::default();

@@ -251,7 +251,9 @@ impl Service {
             Err(()) => Err(Status::Failed),
         };
         let end = cpu_time();
-        self.costs.write[tier] = end.saturating_sub(after);
+        if walked.is_ok() {
+            self.costs.write[tier] = end.saturating_sub(after);
+        }
         self.charge(uid, end.saturating_sub(began));
         match filled {
             Ok(()) => (),

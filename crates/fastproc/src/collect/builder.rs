@@ -225,6 +225,7 @@ impl Builder {
             refused: Vec::new(),
             exits: None,
             exits_are_new: false,
+            unseen: false,
             exits_refused: None,
             opening: Vec::new(),
         };

@@ -161,6 +161,8 @@ pub struct Collector {
     exits: Option<Backlog>,
     /// Whether recording began after the snapshot before the last one.
     exits_are_new: bool,
+    /// The last snapshot was made, but not returned: no record can be kept from it.
+    unseen: bool,
     exits_refused: Option<Error>,
     opening: Vec<Part>,
 }
@@ -293,6 +295,18 @@ impl Collector {
     /// source is allowed. The next call may succeed. It fails with [`Error::Forked`] in a child of the
     /// process that opened the collector: the child must open its own.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
+        if std::mem::take(&mut self.unseen) {
+            // Recording began after what the reader saw last.
+            if self.exits_are_new {
+                self.exits = None;
+            }
+            if let Some(local) = &mut self.local {
+                local.assembler.forget();
+            }
+            if let Some(link) = &mut self.service {
+                link.service.forget_last();
+            }
+        }
         self.served = self.collect_from_service()?;
         // The service records exits; otherwise this process must.
         self.exits_are_new = !self.served
@@ -348,7 +362,10 @@ impl Collector {
         // After the walk: a process that has ended since is either in the snapshot or among its exits,
         // never in both.
         if let Some(backlog) = &mut self.exits {
-            backlog.take(&snapshot)?;
+            if let Err(error) = backlog.take(&snapshot) {
+                self.unseen = true;
+                return Err(error);
+            }
             if !self.exits_are_new {
                 snapshot.set_exits(backlog.exits());
             }

@@ -36,8 +36,7 @@ use crate::{
     },
 };
 
-/// How long one run of the walk may keep its CPU busy. With the time until the program next reads the clock it takes at
-/// most 200 us.
+/// How long one run of the walk may keep its CPU busy, and a little longer: until the program reads the clock again.
 pub(crate) const SECTION: Duration = Duration::from_micros(150);
 /// Words that may be added to the pool for changed records before all of it is written again. The pool may also grow to
 /// twice the words in use.

@@ -173,6 +173,11 @@ impl Service {
         self.exits = Served::default();
     }
 
+    /// No reader has seen the last snapshot, so none keeps records of it.
+    pub(crate) fn forget_last(&mut self) {
+        self.taken = Taken::default();
+    }
+
     /// Connects, and asks whether the service serves these fields to this process.
     pub(crate) fn open(&mut self) -> Result<(), error::Error> {
         let opened = self.reconnect();
