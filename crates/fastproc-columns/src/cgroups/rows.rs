@@ -271,7 +271,7 @@ impl<'a> Rows<'a> {
         self.rows.extend(rows.into_iter().map(|(row, _)| row));
     }
 
-    /// A line with totals. Of nested cgroups only the outermost counts.
+    /// A line with totals. Of nested cgroups only the outermost counts, but the root only for what it has: it lacks some files.
     pub fn total(&self) -> String {
         let (mut memory, mut cpu, mut processes) = (None, None, None);
         let mut ordered: Vec<_> = self.iter().collect();
@@ -279,7 +279,6 @@ impl<'a> Rows<'a> {
         let mut outer: &[u8] = b"/";
         for row in ordered {
             let path = row.cgroup.path();
-            // The root has no values.
             let is_inside = outer != b"/"
                 && path
                     .strip_prefix(outer)
@@ -297,6 +296,11 @@ impl<'a> Rows<'a> {
             processes = row
                 .processes
                 .map_or(processes, |value| Some(processes.unwrap_or(0) + value));
+        }
+        if let Some(root) = self.iter().find(|row| row.cgroup.path() == b"/") {
+            memory = root.cgroup.memory().and_then(Memory::current).or(memory);
+            cpu = root.changes.cpu.or(cpu);
+            processes = root.processes.or(processes);
         }
         let mut text = format!("{} cgroups", self.iter().len()).into_bytes();
         if self.left_out > 0 {
