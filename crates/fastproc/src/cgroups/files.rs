@@ -28,23 +28,30 @@ impl Files {
     pub(super) fn identity(&mut self, tree: &mut Tree, record: &mut Record) -> Option<()> {
         let id = record.identity.id;
         let identity = &mut record.identity;
-        let is_root = identity.level == 0;
         match self.text(tree, id, "cgroup.events") {
             Some(text) => {
                 identity.populated = value(text, "populated").unwrap_or(0) as u32;
                 identity.frozen = value(text, "frozen").unwrap_or(0) as u32;
             }
+            None if tree.is_hidden(id, "cgroup.events") => return None,
             // The root lacks this file, and this process is below the root.
-            None if is_root => identity.populated = 1,
-            None => return None,
+            None => identity.populated = 1,
         }
-        let text = self.text(tree, id, "cgroup.stat")?;
-        identity.descendants = value(text, "nr_descendants").unwrap_or(0) as u32;
-        identity.dying_descendants = value(text, "nr_dying_descendants").unwrap_or(0) as u32;
-        // The root lacks this one, too.
-        let kind = self.text(tree, id, "cgroup.type");
-        identity.threaded = u32::from(kind == Some("threaded\n"));
-        (is_root || kind.is_some()).then_some(())
+        match self.text(tree, id, "cgroup.stat") {
+            Some(text) => {
+                identity.descendants = value(text, "nr_descendants").unwrap_or(0) as u32;
+                identity.dying_descendants =
+                    value(text, "nr_dying_descendants").unwrap_or(0) as u32;
+            }
+            None if tree.is_hidden(id, "cgroup.stat") => return None,
+            None => {}
+        }
+        match self.text(tree, id, "cgroup.type") {
+            Some(kind) => identity.threaded = u32::from(kind == "threaded\n"),
+            None if tree.is_hidden(id, "cgroup.type") => return None,
+            None => {}
+        }
+        Some(())
     }
 
     /// Fills the groups for which the cgroup has files.
