@@ -28,6 +28,21 @@ pub(crate) enum Visibility {
     Unsure,
 }
 
+#[cfg(test)]
+impl View {
+    /// That of a user without capabilities.
+    pub(crate) const fn of_user(uid: u32) -> Self {
+        Self::Of(Reader {
+            pid: 0,
+            fsuid: uid,
+            fsgid: uid,
+            cap_effective: 0,
+            user_ns: 1,
+            confined: false,
+        })
+    }
+}
+
 impl View {
     /// The user that is charged for what this view is lent.
     pub(crate) fn uid(&self) -> u32 {

@@ -6,37 +6,13 @@ use std::{
     env, fs,
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use fastproc::{Collector, Error, Fields, SourceKind};
-use fastproc_testbed::{alone, gate};
+use fastproc_testbed::{Sleepers, alone, gate};
 use rerun::{CASE, is_case, rerun};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-/// Idle children, killed when this is dropped.
-struct Sleepers(Vec<Child>);
-
-impl Sleepers {
-    fn start(count: usize) -> Self {
-        let sleep = |_| Command::new("sleep").arg("600").spawn();
-        let children = (0..count).map(sleep);
-        Self(children.map(|child| child.expect("it starts")).collect())
-    }
-
-    fn pids(&self) -> Vec<u32> {
-        self.0.iter().map(Child::id).collect()
-    }
-}
-
-impl Drop for Sleepers {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
 
 #[test]
 fn a_growth_without_descriptors_is_named_and_undone() {
@@ -299,7 +275,7 @@ fn a_growth_that_is_refused_is_named_and_undone() {
         told()
     };
     let burst = Sleepers::start(room + 10);
-    let pids = burst.pids();
+    let pids: Vec<u32> = burst.pids().into_iter().collect();
     let usage = group.limit.replace("limit_in_bytes", "usage_in_bytes");
     let usage = group.folder.join(usage.replace("max", "current"));
     let used = fs::read_to_string(usage).expect("it can be read");

@@ -1,5 +1,3 @@
-use fastproc::access::Reader;
-
 use super::*;
 
 const SIZE: usize = 1 << 20;
@@ -7,17 +5,6 @@ const LIMITS: Limits = Limits {
     of_user: 16 << 20,
     of_all: 40 << 20,
 };
-
-fn user(uid: u32) -> View {
-    View::Of(Reader {
-        pid: 0,
-        fsuid: uid,
-        fsgid: uid,
-        cap_effective: 0,
-        user_ns: 1,
-        confined: false,
-    })
-}
 
 fn contents(generation: u64) -> Contents {
     Contents {
@@ -58,12 +45,12 @@ fn what_is_lent_is_left_alone_and_what_is_back_is_used_again() {
 fn no_view_gets_what_another_has_had() {
     let mut buffers = Buffers::new(1, LIMITS);
     let root = take(&mut buffers, View::All, 1).expect("a buffer");
-    let user_a = take(&mut buffers, user(7), 2).expect("a buffer");
-    let user_b = take(&mut buffers, user(8), 3).expect("a buffer");
+    let user_a = take(&mut buffers, View::of_user(7), 2).expect("a buffer");
+    let user_b = take(&mut buffers, View::of_user(8), 3).expect("a buffer");
     assert_eq!(take(&mut buffers, View::All, 4), Some(root));
-    assert_eq!(take(&mut buffers, user(7), 5), Some(user_a));
-    assert_eq!(take(&mut buffers, user(8), 6), Some(user_b));
-    assert!(buffers.find(user(8), contents(5)).is_none());
+    assert_eq!(take(&mut buffers, View::of_user(7), 5), Some(user_a));
+    assert_eq!(take(&mut buffers, View::of_user(8), 6), Some(user_b));
+    assert!(buffers.find(View::of_user(8), contents(5)).is_none());
 }
 
 #[test]
@@ -76,12 +63,12 @@ fn a_user_is_lent_so_much_and_others_are_served() {
         buffers.lend(id);
         Some(id)
     };
-    let lent: Vec<u64> = std::iter::from_fn(|| lend(&mut buffers, user(7))).collect();
+    let lent: Vec<u64> = std::iter::from_fn(|| lend(&mut buffers, View::of_user(7))).collect();
     assert!(lent.len() * SIZE <= LIMITS.of_user && lent.len() * SIZE * 2 > LIMITS.of_user);
-    assert!(lend(&mut buffers, user(8)).is_some());
+    assert!(lend(&mut buffers, View::of_user(8)).is_some());
     assert!(lend(&mut buffers, View::All).is_some());
     buffers.give_back(lent[0]);
-    assert!(lend(&mut buffers, user(7)).is_some());
+    assert!(lend(&mut buffers, View::of_user(7)).is_some());
 }
 
 /// A descriptor of a buffer, as a reader keeps it.
@@ -100,7 +87,7 @@ fn what_a_user_has_kept_counts_until_it_lets_go_of_it() {
         // Ever larger ones, so that no returned buffer fits.
         generation += 1;
         let bytes = SIZE + (generation as usize) * (64 << 10);
-        let Ok(buffer) = buffers.take(user(uid), bytes) else {
+        let Ok(buffer) = buffers.take(View::of_user(uid), bytes) else {
             return false;
         };
         let id = buffer.id;
@@ -137,13 +124,14 @@ fn what_lies_ready_is_bounded() {
         },
     );
     for uid in 1..100 {
-        take(&mut buffers, user(uid), u64::from(uid)).expect("a buffer");
+        take(&mut buffers, View::of_user(uid), u64::from(uid)).expect("a buffer");
         assert!(buffers.sizes()[1].1 <= READY);
     }
     // Also when many come back at once.
     let lent: Vec<u64> = (1..100)
         .map(|uid| {
-            let id = take(&mut buffers, user(uid), 1000 + u64::from(uid)).expect("a buffer");
+            let id =
+                take(&mut buffers, View::of_user(uid), 1000 + u64::from(uid)).expect("a buffer");
             buffers.lend(id);
             id
         })

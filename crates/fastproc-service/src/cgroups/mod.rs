@@ -339,19 +339,23 @@ fn status(error: &cgroups::Error) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use fastproc::access::Reader;
     use fastproc_testbed::{Cgroup, alone, gate};
 
     use super::*;
 
-    const USER: View = View::Of(Reader {
-        pid: 0,
-        fsuid: 54_321,
-        fsgid: 54_321,
-        cap_effective: 0,
-        user_ns: 1,
-        confined: false,
-    });
+    const USER: View = View::of_user(54_321);
+
+    /// A cgroup, if there is BPF and the default hierarchy.
+    fn cgroup(name: &str) -> Option<Cgroup> {
+        if !gate::bpf() {
+            return None;
+        }
+        let cgroup = Cgroup::new(name);
+        if cgroup.is_none() {
+            gate::skipped("the default hierarchy is not mounted here");
+        }
+        cgroup
+    }
 
     fn wish(view: View) -> Wish {
         Wish {
@@ -393,11 +397,7 @@ mod tests {
     #[test]
     fn nothing_is_opened_for_a_user_if_there_are_too_many_cgroups() {
         let _alone = alone();
-        if !gate::bpf() {
-            return;
-        }
-        let Some(cgroup) = Cgroup::new("outer/inner") else {
-            gate::skipped("the default hierarchy is not mounted here");
+        let Some(cgroup) = cgroup("outer/inner") else {
             return;
         };
         let mut all = Collectors::default();
@@ -426,11 +426,7 @@ mod tests {
     #[test]
     fn a_collector_that_nobody_uses_is_closed_and_its_snapshot_is_not_known() {
         let _alone = alone();
-        if !gate::bpf() {
-            return;
-        }
-        let Some(cgroup) = Cgroup::new("any") else {
-            gate::skipped("the default hierarchy is not mounted here");
+        let Some(cgroup) = cgroup("any") else {
             return;
         };
         let mut all = Box::<Collectors>::default();
@@ -458,11 +454,7 @@ mod tests {
     #[test]
     fn for_a_user_reading_is_broken_off_and_for_root_it_is_not() {
         let _alone = alone();
-        if !gate::bpf() {
-            return;
-        }
-        let Some(cgroup) = Cgroup::new("outer/inner") else {
-            gate::skipped("the default hierarchy is not mounted here");
+        let Some(cgroup) = cgroup("outer/inner") else {
             return;
         };
         let mut all = Collectors::default();

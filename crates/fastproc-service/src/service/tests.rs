@@ -4,7 +4,6 @@ use std::{os::fd::AsFd, sync::mpsc, time::Duration};
 
 use fastproc::{
     Fields, Texts as Kinds,
-    access::Reader,
     source::service::wire::{Op, Request, Status},
 };
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
@@ -14,17 +13,6 @@ use crate::{buffers::Contents, peer::Known, reading::tests::held_at, view::View}
 
 const USER: u32 = 54_321;
 const WAITING: u64 = 100;
-
-fn view(uid: u32) -> View {
-    View::Of(Reader {
-        pid: 0,
-        fsuid: uid,
-        fsgid: uid,
-        cap_effective: 0,
-        user_ns: 1,
-        confined: false,
-    })
-}
 
 fn seqpacket() -> (OwnedFd, OwnedFd) {
     let flags = SockFlag::SOCK_NONBLOCK;
@@ -66,7 +54,7 @@ fn ask(service: &mut Service, socket: OwnedFd, (client, uid): (u64, u32), texts:
     );
     service.waiting.push(Waiting {
         client,
-        view: view(uid),
+        view: View::of_user(uid),
         tier: 0,
         request: Request {
             op: Op::Snapshot,
@@ -95,7 +83,9 @@ fn answered(others: &[OwnedFd]) -> usize {
 /// A reading for this user that ends when the other end of the channel is dropped.
 fn reading_for(service: &mut Service, uid: u32) -> mpsc::Sender<()> {
     let (reading, release) = held_at(3);
-    service.jobs.push(Job::without_clients(view(uid), reading));
+    service
+        .jobs
+        .push(Job::without_clients(View::of_user(uid), reading));
     release
 }
 

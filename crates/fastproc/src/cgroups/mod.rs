@@ -268,7 +268,7 @@ impl Cgroups {
                 record.identity.parent,
                 record.identity.level,
             ) = (id, parent, level);
-            // As by the service: who may not read what it is is not shown it.
+            // A user who may not read these files is not shown the cgroup. The service does the same.
             if files.identity(tree, &mut record).is_some() {
                 if lines.is_empty()
                     && fields.contains(Fields::MEMORY_STAT)

@@ -1,4 +1,4 @@
-//! Cgroups from the service, for a user who may not read them by BPF.
+//! Reads cgroups from the service, for users without the right to load BPF programs.
 
 use std::{
     io,

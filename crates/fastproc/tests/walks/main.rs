@@ -17,15 +17,15 @@ mod threads;
 use std::{
     collections::{HashMap, HashSet},
     fs,
-    process::{Child, Command, Stdio},
+    process::Command,
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use fastproc::{Baseline, Collector, Fields, Process, SourceKind};
 use fastproc_testbed::{
-    Brackets, Change, Changing, GROUPS, GUARD, Options, Storm, Testbed, alone, gate, wait_for,
-    wait_until,
+    Brackets, Change, Changing, GROUPS, GUARD, Options, Sleepers, Storm, Testbed, alone, gate,
+    wait_for, wait_until,
 };
 
 /// A tick of the kernel's texts: `USER_HZ` is 100 everywhere.
@@ -37,59 +37,6 @@ const SECTIONS: [(SourceKind, Option<Duration>); 3] = [
     (SourceKind::Bpf, Some(Duration::ZERO)),
     (SourceKind::BpfIter, None),
 ];
-
-/// Processes that are killed when this is dropped; idle ones if it starts them.
-struct Sleepers(Vec<Child>);
-
-impl Sleepers {
-    fn start(count: usize) -> Self {
-        let sleep = || {
-            Command::new("sleep")
-                .arg("600")
-                .stdin(Stdio::null())
-                .spawn()
-        };
-        Self(
-            (0..count)
-                .map(|_| sleep().expect("sleep(1) can be run"))
-                .collect(),
-        )
-    }
-
-    /// Its children, which are no longer killed when this is dropped.
-    #[cfg(target_arch = "x86_64")]
-    fn into_children(mut self) -> Vec<Child> {
-        std::mem::take(&mut self.0)
-    }
-
-    fn pids(&self) -> HashSet<u32> {
-        self.0.iter().map(Child::id).collect()
-    }
-
-    /// Waits until each of them sleeps, and does not change between two readings.
-    fn wait_until_asleep(&self) {
-        for pid in self.pids() {
-            let stat =
-                || fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs until killed");
-            wait_until("a process that sleeps", || {
-                let before = stat();
-                sleep(Duration::from_millis(1));
-                before.contains("(sleep) S ") && stat() == before
-            });
-        }
-    }
-}
-
-impl Drop for Sleepers {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-        }
-        for child in &mut self.0 {
-            let _ = child.wait();
-        }
-    }
-}
 
 fn open(source: SourceKind, fields: Fields) -> Collector {
     let collector = Collector::builder()
