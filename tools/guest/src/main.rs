@@ -26,6 +26,7 @@ mod storm;
 mod survey;
 mod swapping;
 mod testbed;
+mod walk_storm;
 
 use std::{convert::Infallible, fs, io, process::ExitCode};
 
@@ -197,6 +198,8 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         Scenario::CgroupScaleBig => {
             cgroup_scale::check(reporter, cgroup_scale::SIZES_OF_MANY_CPUS)?;
         }
+        Scenario::Storms32 => walk_storm::compare(reporter, 32)?,
+        Scenario::Storms255 => walk_storm::compare(reporter, 255)?,
         Scenario::Big => {
             size::use_every_queue()?;
             size::check(reporter, 64, 400, 300)?;

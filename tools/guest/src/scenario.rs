@@ -32,6 +32,10 @@ pub enum Scenario {
     CgroupScale,
     /// The same with 64 CPUs and fewer cgroups. Too long to run every day.
     CgroupScaleBig,
+    /// Every value of processes in a storm on 32 CPUs. Too long to run every day.
+    Storms32,
+    /// The same on 255 CPUs.
+    Storms255,
     /// All sources and readers: root, a user who may load programs, and an unprivileged user.
     Conformance,
     /// The kernel shows no addresses, not even to root.
@@ -65,7 +69,7 @@ pub enum Scenario {
 impl Scenario {
     /// All scenarios, in the order in which a guest runs them. A lockdown cannot be undone, so it is the last of those
     /// that share a machine.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::Survey,
         Self::Glance,
         Self::CgroupCost,
@@ -78,6 +82,8 @@ impl Scenario {
         Self::CgroupStorms,
         Self::CgroupScale,
         Self::CgroupScaleBig,
+        Self::Storms32,
+        Self::Storms255,
         Self::Conformance,
         Self::Exits,
         Self::Service,
@@ -94,8 +100,8 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// The scenarios that run if none is named: all except the first twelve.
-    pub const PROOFS: &[Self] = Self::ALL.split_at(12).1;
+    /// The scenarios that run if none is named: all except the first fourteen.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(14).1;
 
     /// Whether its processes must use every field.
     pub fn uses_fields(self) -> bool {
@@ -112,6 +118,8 @@ impl Scenario {
                 | Self::CgroupStorms
                 | Self::CgroupScale
                 | Self::CgroupScaleBig
+                | Self::Storms32
+                | Self::Storms255
         )
     }
 
@@ -147,6 +155,8 @@ impl Scenario {
             Self::CgroupStorms => "cgroup_storms",
             Self::CgroupScale => "cgroup_scale",
             Self::CgroupScaleBig => "cgroup_scale_big",
+            Self::Storms32 => "storms_32",
+            Self::Storms255 => "storms_255",
             Self::Conformance => "conformance",
             Self::KptrRestrict => "kptr_restrict",
             Self::Lockdown => "lockdown",

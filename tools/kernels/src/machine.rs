@@ -139,6 +139,12 @@ impl Machine {
                 timeout: small.timeout * 4,
                 ..Self::of(Scenario::Big, architecture)
             },
+            Scenario::Storms32 | Scenario::Storms255 => Self {
+                cpus: if scenario == Scenario::Storms32 { 32 } else { 255 },
+                nvme_controllers: 0,
+                timeout: small.timeout * 12,
+                ..Self::of(Scenario::Big, architecture)
+            },
             // One thread emulates this many CPUs in turn.
             Scenario::Big => Self {
                 board: match architecture {
