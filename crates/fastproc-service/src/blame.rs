@@ -236,13 +236,13 @@ mod tests {
     #[test]
     fn a_failure_is_told_once_with_its_causes() {
         static TOLD: AtomicUsize = AtomicUsize::new(0);
+        #[derive(Debug, thiserror::Error)]
+        #[error("the service failed")]
+        struct Failed(#[source] std::io::Error);
         let log = |line: &str| {
             assert_eq!(line, "the service failed: it broke");
             TOLD.fetch_add(1, Ordering::Relaxed);
         };
-        #[derive(Debug, thiserror::Error)]
-        #[error("the service failed")]
-        struct Failed(#[source] std::io::Error);
         let text = chain(&Failed(std::io::Error::other("it broke")));
         let mut blame = Blame::new(Some(log), Arc::default());
         for _ in 0..1000 {
