@@ -133,7 +133,7 @@ mod tests {
 
     use fastproc_testbed::Folder;
 
-    use super::*;
+    use super::{super::runtime_files::LONGEST_NAME, *};
 
     const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
 

@@ -10,7 +10,7 @@ use super::{names::Labels, origin::Runtime};
 /// The longest file that is read. A container's file has about 20 KiB; Podman has one file for all containers.
 const LONGEST_FILE: u64 = 16 << 20;
 /// The longest name. Names of Kubernetes have at most 253 bytes, and that of an image may have a digest.
-const LONGEST_NAME: usize = 1024;
+pub(super) const LONGEST_NAME: usize = 1024;
 
 /// The names of the container with this id in the first file below this root that has them. The runtime may be unknown.
 pub(super) fn labels(root: &Path, id: &str, runtime: Option<Runtime>) -> Option<Labels> {
