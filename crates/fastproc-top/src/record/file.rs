@@ -281,6 +281,7 @@ mod tests {
         Fields,
         exits::Exit,
         record::{ExitRecord, Record, ThreadRecord},
+        schema,
     };
 
     use super::{super::Writer, *};
