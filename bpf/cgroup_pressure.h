@@ -20,28 +20,12 @@
 /* How many times to read a CPU whose state changes meanwhile. */
 #define PRESSURE_TRIES 3
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} anchor SEC(".maps");
-
 /* State of the cgroup that is read; it does not fit on the stack. */
 struct {
 	u64 before[PRESSURES], now[PRESSURES];
 	u64 cpus;		     /* __percpu */
 	u64 deltas[PRESSURES], busy; /* what the CPUs have added since the last reading */
 } pressure;
-
-/* From the cookie of a per-CPU object to its part on a CPU: the same distance as in our own map. */
-static __always_inline u64 on_cpu(u64 object, u32 cpu)
-{
-	u32 zero = 0;
-	void *element = bpf_map_lookup_percpu_elem(&anchor, &zero, cpu);
-
-	return element ? VALUE(element) - run.anchor + object : 0;
-}
 
 static long add_cpu(u32 cpu, void *unused)
 {
@@ -141,14 +125,6 @@ SEC("syscall") int compare_clocks(void *ctx)
 		return 0;
 	run.clock_ns = CAST(struct rq, CAST(struct cfs_rq, me->se.cfs_rq)->rq)->clock - bpf_ktime_get_ns();
 	return 0;
-}
-
-static __always_inline void begin_pressure(void)
-{
-	u64 map = VALUE(&anchor);
-
-	bpf_probe_read_kernel(&run.anchor, sizeof(run.anchor), (void *)(map + bpf_core_field_offset(struct bpf_array, pptrs)));
-	run.now_ns = bpf_ktime_get_ns() + run.clock_ns;
 }
 
 #endif

@@ -20,6 +20,7 @@ const volatile struct {
 	u32 cgroup_subsys_state, cgroup, cgroup_root, css_set, task_struct, kernfs_node;
 	u32 task_group, mem_cgroup, pids_cgroup, blkcg, blkcg_gq, request_queue, gendisk;
 	u32 psi_group, psi_group_cpu, cfs_rq, rq;
+	u32 cgroup_rstat_cpu, cgroup_rstat_base_cpu;
 } type_ids;
 
 #define ID_OF(type) ID_OF_##type
@@ -232,6 +233,7 @@ __noinline int read_io(u64 css, u32 index)
 	return 0;
 }
 
+#include "cgroup_percpu.h"
 #include "cgroup_pressure.h"
 
 int visit(u64 css, u32 index);
@@ -308,6 +310,10 @@ __noinline int visit(u64 css, u32 index)
 			groups |= FP_CGROUP_PRESSURE;
 			read_pressure(of, index);
 		}
+	}
+	if (WANTED(FP_CGROUP_CPU_TIMES)) {
+		groups |= FP_CGROUP_CPU_TIMES;
+		read_cpu_times(cgroup, index);
 	}
 	r->identity.groups = groups;
 	return 0;
@@ -412,8 +418,9 @@ SEC("syscall") int walk(void *ctx)
 	u64 began = bpf_ktime_get_ns(), took;
 
 	run.deadline_ns = began + run.section_ns;
-	if (WANTED(FP_CGROUP_PRESSURE))
-		begin_pressure();
+	run.now_ns = began + run.clock_ns;
+	if (WANTED(FP_CGROUP_PRESSURE | FP_CGROUP_CPU_TIMES))
+		begin_percpu();
 	bpf_rcu_read_lock();
 	me = CAST(struct task_struct, bpf_get_current_task());
 	run.root = (u64)CAST(struct cgroup, CAST(struct css_set, me->cgroups)->dfl_cgrp)->root +

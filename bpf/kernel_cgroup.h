@@ -38,6 +38,9 @@ struct cgroup_base_stat { struct task_cputime cputime; u64 forceidle_sum, ntime;
 struct prev_cputime { u64 utime, stime; };
 struct psi_group;
 struct cgroup_root;
+/* What a CPU has counted for a cgroup and its descendants; by 6.16 in a structure of another name. */
+struct cgroup_rstat_cpu { struct cgroup_base_stat subtree_bstat; };
+struct cgroup_rstat_base_cpu { struct cgroup_base_stat subtree_bstat; };
 struct cgroup {
 	struct cgroup_subsys_state self;
 	u64 flags;
@@ -50,6 +53,8 @@ struct cgroup {
 	struct cgroup_base_stat bstat;
 	struct prev_cputime prev_cputime;
 	struct psi_group *psi;
+	struct cgroup_rstat_cpu *rstat_cpu;
+	struct cgroup_rstat_base_cpu *rstat_base_cpu;
 };
 struct cgroup_root { struct cgroup cgrp; };
 struct css_set { struct cgroup *dfl_cgrp; };

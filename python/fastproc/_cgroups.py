@@ -14,7 +14,8 @@ class Cgroups:
     """Reads all cgroups again and again.
 
     Args:
-        columns: Names of columns of ``fastproc cgroups``, in one string or several; all if not given.
+        columns: Names of columns of ``fastproc cgroups``, in one string or several; if not given, all but those of huge
+            pages and ``cpu_times``.
         source: ``bpf``, ``service`` or ``files``; if not given, the first of them that works.
         filter: A condition, as in ``"memory > 100M && path =~ kubepods"``.
         sort: A column to sort by, as in ``"-memory"``; by path if not given.

@@ -11,7 +11,12 @@ use fastproc_columns::{
     Value,
     cgroups::{self, COLUMNS, Column, Filter, Reader, Sort},
 };
-use pyo3::{exceptions::PyValueError, prelude::*, sync::MutexExt, types::PyDict};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    sync::MutexExt,
+    types::{PyDict, PyList},
+};
 
 use crate::errors::{self, FilterError, Forked, UnknownField};
 
@@ -42,7 +47,7 @@ impl Cgroups {
         sort: Option<&str>,
     ) -> PyResult<Self> {
         let columns = match columns {
-            None => COLUMNS.iter().collect(),
+            None => COLUMNS.iter().filter(|column| !column.is_rare()).collect(),
             Some(names) => names
                 .iter()
                 .map(|name| cgroups::find(name.trim()))
@@ -131,6 +136,7 @@ fn object<'py>(py: Python<'py>, value: Value<'_>) -> PyResult<Bound<'py, PyAny>>
         Value::Real(number) => number.into_pyobject(py)?.into_any(),
         Value::Truth(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
         // As os.fsdecode.
+        Value::List(list) => PyList::new(py, list.iter())?.into_any(),
         Value::Text(text) => OsStr::from_bytes(text).into_pyobject(py)?.into_any(),
         _ => py.None().into_bound(py),
     })

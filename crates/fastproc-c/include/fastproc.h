@@ -218,6 +218,16 @@
 #define FASTPROC_CGROUPS_PRESSURE 32
 
 /**
+ * Huge pages.
+ */
+#define FASTPROC_CGROUPS_HUGETLB 64
+
+/**
+ * CPU time by CPU.
+ */
+#define FASTPROC_CGROUPS_CPU_TIMES 128
+
+/**
  * What `fastproc_open()` opens: a source of snapshots, and the last one.
  */
 typedef struct fastproc fastproc;
@@ -286,6 +296,37 @@ typedef struct fastproc_device {
      */
     uint64_t dios;
 } fastproc_device;
+
+/**
+ * Huge pages of one size in a cgroup: the files hugetlb.SIZE.*. UINT64_MAX: a value is not known, because this kernel lacks
+ * the file. FASTPROC_NO_LIMIT: there is no limit.
+ */
+typedef struct fastproc_page_size {
+    /**
+     * Size of a page. Bytes, as the next four.
+     */
+    uint64_t size;
+    /**
+     * Pages in use.
+     */
+    uint64_t current;
+    /**
+     * Their limit.
+     */
+    uint64_t max;
+    /**
+     * Reserved pages.
+     */
+    uint64_t reserved;
+    /**
+     * Their limit.
+     */
+    uint64_t reserved_max;
+    /**
+     * Times that an allocation failed because of a limit.
+     */
+    uint64_t failures;
+} fastproc_page_size;
 
 #ifdef __cplusplus
 extern "C" {
@@ -567,6 +608,30 @@ int fastproc_cgroups_device(const struct fastproc_cgroups *handle,
                             size_t index,
                             size_t n,
                             struct fastproc_device *value);
+
+/**
+ * The number of sizes of huge pages of a cgroup; 0 if they are unknown. [FASTPROC_CGROUPS_HUGETLB]
+ */
+size_t fastproc_cgroups_page_size_count(const struct fastproc_cgroups *handle, size_t index);
+
+/**
+ * Huge pages of size number n, from 0 to fastproc_cgroups_page_size_count() - 1. [FASTPROC_CGROUPS_HUGETLB]
+ */
+int fastproc_cgroups_page_size(const struct fastproc_cgroups *handle,
+                               size_t index,
+                               size_t n,
+                               struct fastproc_page_size *value);
+
+/**
+ * The number of CPUs whose times are known of a cgroup; 0 if none are. Only the source "bpf" has them.
+ * [FASTPROC_CGROUPS_CPU_TIMES]
+ */
+size_t fastproc_cgroups_cpu_count(const struct fastproc_cgroups *handle, size_t index);
+
+/**
+ * CPU time on one CPU, from 0 to fastproc_cgroups_cpu_count() - 1. Nanoseconds. [FASTPROC_CGROUPS_CPU_TIMES]
+ */
+int fastproc_cgroups_cpu_time_ns(const struct fastproc_cgroups *handle, size_t index, size_t cpu, uint64_t *value);
 
 /**
  * Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. Nanoseconds.
@@ -1662,6 +1727,21 @@ int fastproc_cgroups_pressure_io_some_ns(const struct fastproc_cgroups *handle, 
  * All tasks waited for I/O. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
  */
 int fastproc_cgroups_pressure_io_full_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Huge pages in use: hugetlb.SIZE.current. Bytes. [FASTPROC_CGROUPS_HUGETLB]
+ */
+int fastproc_cgroups_hugetlb_current_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Huge pages that are reserved: hugetlb.SIZE.rsvd.current. Bytes. [FASTPROC_CGROUPS_HUGETLB]
+ */
+int fastproc_cgroups_hugetlb_reserved_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that an allocation failed because of a limit: `max` of hugetlb.SIZE.events. [FASTPROC_CGROUPS_HUGETLB]
+ */
+int fastproc_cgroups_hugetlb_failures(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
 
 #ifdef __cplusplus
 }  // extern "C"

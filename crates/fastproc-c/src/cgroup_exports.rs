@@ -45,6 +45,25 @@ pub struct FastprocDevice {
     pub dios: u64,
 }
 
+/// Huge pages of one size in a cgroup: the files hugetlb.SIZE.*. UINT64_MAX: a value is not known, because this kernel lacks
+/// the file. FASTPROC_NO_LIMIT: there is no limit.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastprocPageSize {
+    /// Size of a page. Bytes, as the next four.
+    pub size: u64,
+    /// Pages in use.
+    pub current: u64,
+    /// Their limit.
+    pub max: u64,
+    /// Reserved pages.
+    pub reserved: u64,
+    /// Their limit.
+    pub reserved_max: u64,
+    /// Times that an allocation failed because of a limit.
+    pub failures: u64,
+}
+
 /// Opens a source of snapshots of all cgroups of version 2. They are independent of fastproc_open().
 ///
 /// fields: the contents of records, FASTPROC_CGROUPS_* combined by |; 0 for ids and states, which are always present.
@@ -247,6 +266,69 @@ pub unsafe extern "C" fn fastproc_cgroups_device(
                 wios: device.wios,
                 dios: device.dios,
             })
+        })
+    }
+}
+
+/// The number of sizes of huge pages of a cgroup; 0 if they are unknown. [FASTPROC_CGROUPS_HUGETLB]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_cgroups_page_size_count(
+    handle: *const FastprocCgroups,
+    index: usize,
+) -> usize {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe { count(handle, |reader| Ok(reader.page_sizes(index)?.len())) }
+}
+
+/// Huge pages of size number n, from 0 to fastproc_cgroups_page_size_count() - 1. [FASTPROC_CGROUPS_HUGETLB]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_cgroups_page_size(
+    handle: *const FastprocCgroups,
+    index: usize,
+    n: usize,
+    value: *mut FastprocPageSize,
+) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe {
+        get(handle, value, |reader| {
+            let size = reader.page_sizes(index)?.get(n).ok_or(Failure::Place)?;
+            let known = |value: Option<u64>| value.unwrap_or(u64::MAX);
+            Ok(FastprocPageSize {
+                size: size.size,
+                current: size.current,
+                max: known(size.max()),
+                reserved: known(size.reserved()),
+                reserved_max: known(size.reserved_max()),
+                failures: known(size.failures()),
+            })
+        })
+    }
+}
+
+/// The number of CPUs whose times are known of a cgroup; 0 if none are. Only the source "bpf" has them.
+/// [FASTPROC_CGROUPS_CPU_TIMES]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_cgroups_cpu_count(
+    handle: *const FastprocCgroups,
+    index: usize,
+) -> usize {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe { count(handle, |reader| Ok(reader.time_by_cpu(index)?.len())) }
+}
+
+/// CPU time on one CPU, from 0 to fastproc_cgroups_cpu_count() - 1. Nanoseconds. [FASTPROC_CGROUPS_CPU_TIMES]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_cgroups_cpu_time_ns(
+    handle: *const FastprocCgroups,
+    index: usize,
+    cpu: usize,
+    value: *mut u64,
+) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe {
+        get(handle, value, |reader| {
+            let time = reader.time_by_cpu(index)?.get(cpu);
+            time.copied().ok_or(Failure::Place)
         })
     }
 }

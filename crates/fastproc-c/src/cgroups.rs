@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastproc::cgroups::{
     Cgroup, Cgroups, Fields, Snapshot, Source,
-    record::{Device, Resource},
+    record::{Device, PageSize, Resource},
 };
 
 use crate::failure::Failure;
@@ -151,6 +151,20 @@ impl Reader {
         cgroup.io().ok_or(NOT_KNOWN)?;
         Ok(cgroup.devices())
     }
+
+    /// Its sizes of huge pages.
+    pub(crate) fn page_sizes(&self, place: usize) -> Result<&[PageSize], Failure> {
+        let cgroup = self.cgroup(place, Fields::HUGETLB)?;
+        cgroup.hugetlb().ok_or(NOT_KNOWN)?;
+        Ok(cgroup.page_sizes())
+    }
+
+    /// Its CPU time by CPU.
+    pub(crate) fn time_by_cpu(&self, place: usize) -> Result<&[u64], Failure> {
+        let cgroup = self.cgroup(place, Fields::CPU_TIMES)?;
+        cgroup.cpu_times().ok_or(NOT_KNOWN)?;
+        Ok(cgroup.time_by_cpu())
+    }
 }
 
 #[cfg(test)]
@@ -179,7 +193,10 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("our own");
             fs::write(path, text).expect("our own");
         };
-        write("cgroup.controllers", "cpu memory io pids\n");
+        write("cgroup.controllers", "cpu hugetlb memory io pids\n");
+        write("a/b/cgroup.controllers", "hugetlb\n");
+        write("a/b/hugetlb.2MB.current", "4194304\n");
+        write("a/b/hugetlb.2MB.max", "max\n");
         write("a/b/cpu.stat", "usage_usec 7\nuser_usec 4\nsystem_usec 3\n");
         write("a/b/memory.current", "4096\n");
         write("a/b/memory.max", "max\n");
@@ -259,6 +276,27 @@ mod tests {
             assert_eq!(device, Ok(expected));
             let device = value(|to| fastproc_cgroups_device(handle, b, 1, to));
             assert_eq!(device, Err(FASTPROC_ERROR_ARGUMENT));
+            let pages = value(|to| fastproc_cgroups_hugetlb_current_bytes(handle, b, to));
+            assert_eq!(
+                (pages, fastproc_cgroups_page_size_count(handle, b)),
+                (Ok(4 << 20), 1)
+            );
+            let size = value(|to| fastproc_cgroups_page_size(handle, b, 0, to));
+            let expected = FastprocPageSize {
+                size: 2 << 20,
+                current: 4 << 20,
+                max: FASTPROC_NO_LIMIT,
+                reserved: u64::MAX,
+                reserved_max: u64::MAX,
+                failures: u64::MAX,
+            };
+            assert_eq!(size, Ok(expected));
+            let size = value(|to| fastproc_cgroups_page_size(handle, b, 1, to));
+            assert_eq!(size, Err(FASTPROC_ERROR_ARGUMENT));
+            // Only the source bpf has these.
+            assert_eq!(fastproc_cgroups_cpu_count(handle, b), 0);
+            let time = value(|to| fastproc_cgroups_cpu_time_ns(handle, b, 0, to));
+            assert_eq!(time, Err(FASTPROC_UNKNOWN));
             assert_eq!(fastproc_cgroups_close(handle), FASTPROC_OK);
             assert_eq!(id(b), Err(FASTPROC_ERROR_CLOSED));
         }

@@ -98,10 +98,19 @@ const BY_HAND: &[&str] = &[
     "fastproc_cgroups_pressure_share",
     "fastproc_cgroups_device_count",
     "fastproc_cgroups_device",
+    "fastproc_cgroups_page_size_count",
+    "fastproc_cgroups_page_size",
+    "fastproc_cgroups_cpu_count",
+    "fastproc_cgroups_cpu_time_ns",
 ];
 
 /// Types, which only the header describes.
-const TYPES: &[&str] = &["fastproc_ids", "fastproc_cgroups", "fastproc_device"];
+const TYPES: &[&str] = &[
+    "fastproc_ids",
+    "fastproc_cgroups",
+    "fastproc_device",
+    "fastproc_page_size",
+];
 
 #[test]
 fn the_manual_has_every_function() {

@@ -441,7 +441,8 @@ pub fn kernel_release() -> String {
 }
 
 fn examine_cgroups() -> Result<CgroupsReport, cgroups::Error> {
-    let fields = cgroups::Fields::all() - cgroups::Fields::PRESSURE;
+    use cgroups::Fields;
+    let fields = Fields::all() - Fields::PRESSURE - Fields::RARE;
     let mut reader = Cgroups::builder().fields(fields).open()?;
     let count = reader.snapshot()?.len();
     Ok(CgroupsReport {

@@ -1,14 +1,11 @@
 //! `fastproc exits`: processes as they exit.
 
+mod feed;
 mod known;
 mod refused;
 
 use std::{
     io::{self, Write},
-    os::{
-        fd::{AsFd, BorrowedFd},
-        unix::net::UnixStream,
-    },
     process::ExitCode,
 };
 
@@ -16,18 +13,12 @@ use clap::ValueEnum;
 use fastproc::{
     Cmdline, Host, Process,
     difference::Ended,
-    exits::{Event, Exit, Exits, Programs},
+    exits::{Event, Exit, Programs},
     host::boottime_ns,
-    source::service,
 };
 use fastproc_columns::{self as columns, Filter, Lookup, Row};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
-};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
-use self::refused::Refused;
+use self::feed::{Feed, Stops};
 use crate::{
     NO,
     failure::Failure,
@@ -46,8 +37,7 @@ fields are known: pid, ppid, comm, cmdline, user, ruser, group, rgroup, cgroup_i
 container (while the cgroup exists), starttime, start, ended, etime (its lifetime), time, utime,
 stime, guest_time, pcpu (over its lifetime), the times and faults of its children (cutime …),
 minflt, majflt, nvcsw, nivcsw, vmhwm (its largest resident memory), the fields of its I/O, flags,
-status, exit_code and final. The other fields are unknown, and a filter that compares one of them is
-refused.
+status, exit_code and final. The other fields are unknown, and refused as columns and in filters.
 
 A process is shown when its parent has waited for it and the kernel has released it, with the
 kernel's final values. If the kernel's last record of it was lost, the process is shown some seconds
@@ -182,12 +172,13 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         args.fields
     };
     let shown = columns.iter().map(|column: &Column| column.field);
-    let mut looked_at = shown.chain(args.filter.iter().flat_map(Filter::fields));
-    let cmdlines = looked_at.any(|field| field.name == "cmdline");
+    let looked_at = shown.chain(args.filter.iter().flat_map(Filter::fields));
+    let looked_at: Vec<_> = looked_at.collect();
+    let cmdlines = looked_at.iter().any(|field| field.name == "cmdline");
     // Before privileges are dropped, and before any signal can be missed.
     let stops = Stops::new()?;
     let host = Host::read()?;
-    known::check(args.filter.as_ref(), args.execs, &host)?;
+    known::check(looked_at.into_iter(), args.execs, &host)?;
     let began_ns = now_ns(&host);
     let mut feed = Feed::open(args.execs, cmdlines)?;
     privileges::drop()?;
@@ -243,119 +234,6 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
 /// The kernel's time since boot, which may differ from that of this time namespace.
 fn now_ns(host: &Host) -> u64 {
     boottime_ns().saturating_add_signed(-host.boot_offset_ns)
-}
-
-/// The source of exits.
-enum Feed {
-    /// This process records them, with known command lines if they are requested.
-    Own(Box<Exits>, Option<Programs>),
-    Service(service::Exits),
-}
-
-/// How often to query the service.
-const EVERY: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
-
-/// How often to look for processes whose record was lost.
-const SECOND: Timespec = Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
-
-impl Feed {
-    fn open(execs: bool, cmdlines: bool) -> Result<Self, Failure> {
-        let exits = Exits::builder();
-        let refused = match exits.execs(execs || cmdlines).at_once(true).open() {
-            Ok(exits) => {
-                return Ok(Self::Own(exits.into(), cmdlines.then(Programs::default)));
-            }
-            Err(error) => error,
-        };
-        let path = service::socket_path().filter(|_| !execs);
-        match path.map(|path| service::Exits::open(&path)) {
-            Some(Ok(exits)) => Ok(Self::Service(exits)),
-            _ if execs => Err(Refused::Execs(refused).into()),
-            None | Some(Err(service::Error::NotThere { .. })) => {
-                Err(Refused::Exits(refused).into())
-            }
-            Some(Err(error)) => Err(error.into()),
-        }
-    }
-
-    /// Shows the events since the last call.
-    fn read(&mut self, stream: &mut Stream) -> Result<(), Failure> {
-        let mut result = Ok(());
-        match self {
-            Self::Own(exits, programs) => exits.read(|event| {
-                if result.is_ok() {
-                    result = stream.take(&event, programs.as_mut());
-                }
-            })?,
-            Self::Service(exits) => exits.read(|exit, cmdline| {
-                if result.is_ok() {
-                    result = stream.show_exit(exit, cmdline);
-                }
-            })?,
-        }
-        Ok(result?)
-    }
-
-    /// A descriptor that becomes readable when there are events.
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Own(exits, _) => Some(exits.fd()),
-            Self::Service(_) => None,
-        }
-    }
-
-    /// How long to wait for an event. A process whose record was lost causes none, so the command must look for it.
-    const fn patience(&self) -> &'static Timespec {
-        match self {
-            Self::Own(..) => &SECOND,
-            Self::Service(_) => &EVERY,
-        }
-    }
-
-    fn lost(&self) -> u64 {
-        match self {
-            Self::Own(exits, _) => exits.lost(),
-            Self::Service(exits) => exits.lost(),
-        }
-    }
-}
-
-/// Events that end the command.
-struct Stops {
-    signalled: UnixStream,
-}
-
-impl Stops {
-    fn new() -> Result<Self, Failure> {
-        let (signalled, told) = UnixStream::pair()?;
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::low_level::pipe::register(signal, told.try_clone()?)?;
-        }
-        Ok(Self { signalled })
-    }
-
-    /// Waits for an event, at most for `patience`. Returns whether to stop.
-    fn wait(&self, events: Option<BorrowedFd<'_>>, patience: &Timespec) -> Result<bool, Failure> {
-        let output = io::stdout();
-        // The reader of the pipe has closed it.
-        let output: BorrowedFd<'_> = output.as_fd();
-        let mut fds = vec![
-            PollFd::new(&self.signalled, PollFlags::IN),
-            PollFd::from_borrowed_fd(output, PollFlags::empty()),
-        ];
-        fds.extend(events.map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
-        match poll(&mut fds, Some(patience)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(Box::new(error)),
-        }
-        Ok(fds[..2].iter().any(|fd| !fd.revents().is_empty()))
-    }
 }
 
 /// An exit without the time of its end.
@@ -480,22 +358,5 @@ impl Stream {
         };
         let (writer, lookup) = (&mut self.writer, &mut self.lookup);
         Ok(writer.write(rows, lookup, &mut self.output)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// On a quiet machine no event ends the wait.
-    #[test]
-    fn nothing_is_waited_for_without_end() {
-        let stops = Stops::new().expect("a pipe");
-        let (quiet, _writer) = UnixStream::pair().expect("a pair");
-        let exits = Exits::builder().at_once(true).open().ok();
-        let own = exits.map(|exits| Feed::Own(exits.into(), None));
-        let patience = own.as_ref().map_or(&EVERY, Feed::patience);
-        let ends = stops.wait(Some(quiet.as_fd()), patience);
-        assert!(!ends.expect("it can be waited for"));
     }
 }

@@ -8,6 +8,7 @@
     reason = "none of these strings is on the way of a scrape"
 )]
 
+mod cgroups;
 mod collectors;
 mod configuration;
 mod exporter;
@@ -25,7 +26,7 @@ use std::{
 };
 
 use clap::{ArgAction, ValueEnum};
-use fastproc::{SourceKind, cgroups, proc_root};
+use fastproc::{SourceKind, cgroups::Source as CgroupSource, proc_root};
 use fastproc_columns::parse_duration;
 use fastproc_metrics::{
     collecting::{Bounds, Collecting},
@@ -33,7 +34,6 @@ use fastproc_metrics::{
     exporter::{Exporter, Settings},
     exposition::{Exposition, Format},
     groups,
-    metrics::CgroupSettings,
     naming::Rules,
     privileges::{self, Needs},
 };
@@ -41,6 +41,7 @@ use fastproc_metrics::{
 use fastproc_service::Service;
 
 use self::{
+    cgroups::CgroupArgs,
     collectors::Collectors,
     configuration::Files,
     exporter::Configured,
@@ -198,12 +199,8 @@ pub struct Args {
     /// Spend at most this part of one CPU's time on smaps, fds and wchan. Their ages are exported.
     #[arg(long, value_name = "PART", default_value_t = 0.01, value_parser = share)]
     costly_share: f64,
-    /// Export the resources that cgroups of version 2 use, with cAdvisor's names, and names of containers and pods.
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
-    cgroups: bool,
-    /// Export at most N cgroups: the first ones of the tree.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    max_cgroups: usize,
+    #[command(flatten)]
+    cgroups: CgroupArgs,
     /// Let scrapes within this time share a snapshot.
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
     min_interval: Duration,
@@ -292,10 +289,7 @@ impl Args {
                     thread_names: self.max_thread_names,
                 },
             },
-            cgroups: self.cgroups.then(|| CgroupSettings {
-                source: by_files.then_some(cgroups::Source::Files),
-                most: self.max_cgroups,
-            }),
+            cgroups: self.cgroups.settings(by_files),
             costly: costly::Settings {
                 smaps: self.gather_smaps,
                 fds: self.gather_fds,
@@ -354,7 +348,7 @@ fn serve_metrics(
 ) -> Result<ExitCode, Failure> {
     let (service, taken) = service.unzip();
     let signals = Signals::new(hung_up)?;
-    let files = usize::from(args.cgroups) * descriptors::OF_CGROUPS;
+    let files = usize::from(args.cgroups.cgroups) * descriptors::OF_CGROUPS;
     let kept = args.max_connections + taken.unwrap_or(0) + files;
     let descriptors = descriptors::raise_limit(kept)?;
     let once = args.once_to_stdout_delay;
@@ -378,7 +372,7 @@ fn serve_metrics(
         settings.source = Some(SourceKind::Procfs);
         settings.exits = false;
         if let Some(cgroups) = &mut settings.cgroups {
-            cgroups.source = Some(cgroups::Source::Files);
+            cgroups.source = Some(CgroupSource::Files);
         }
     }
     if fastproc::host::proc_is_of_own_namespace() {

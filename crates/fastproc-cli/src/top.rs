@@ -17,6 +17,7 @@ use rustix::thread::CapabilitySet;
 
 use self::foreign::{Foreign, is_of_top, refuse_order};
 use crate::{
+    NO,
     failure::Failure,
     output::{Output, ReportFormat},
     privileges,
@@ -182,7 +183,7 @@ Examples:
 
 Exit status:
   0  the command showed its screen, or wrote its tables
-  1  with --json, no row was shown
+  1  with --once or --batch, no row was shown
   2  the command line is invalid, or the command could not run";
 
 fn field_name(name: &str) -> Result<String, field::UnknownField> {
@@ -283,8 +284,11 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     privileges::drop_but(CapabilitySet::KILL | CapabilitySet::SYS_NICE)?;
     screen.set_sees_all(privileges::may_trace_all());
     if args.batch || args.once {
-        write_tables(&mut screen)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(if write_tables(&mut screen)? {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(NO)
+        });
     }
     let left = if records_only {
         screen.record()?
@@ -302,8 +306,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Writes tables as text, one after the other.
-fn write_tables(screen: &mut Screen) -> Result<(), Failure> {
+/// Writes tables as text, one after the other. Returns whether any had a row.
+fn write_tables(screen: &mut Screen) -> Result<bool, Failure> {
     let on_terminal = stdout().is_terminal();
     let lines = terminal::screen().map(|(lines, _)| lines as u16);
     let width = terminal::width().unwrap_or(120).clamp(20, 1000) as u16;

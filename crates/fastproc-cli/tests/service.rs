@@ -301,6 +301,16 @@ fn without_a_service_there_is_a_typed_error_or_the_next_source() {
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("no service at /nowhere/socket"), "{text}");
+    for command in ["ps", "cgroups"] {
+        let output = common::fastproc(&[command, "--source", "service"])
+            .env("FASTPROC_SOCKET", "")
+            .output()
+            .expect("it can be started");
+        assert_eq!(output.status.code(), Some(2));
+        let text = String::from_utf8_lossy(&output.stderr);
+        let says_why = text.contains("FASTPROC_SOCKET is empty");
+        assert!(says_why || text.contains("is not mounted"), "{text}");
+    }
     let output = common::fastproc(&["ps", "--top", "1"])
         .env("FASTPROC_SOCKET", "/nowhere/socket")
         .output()

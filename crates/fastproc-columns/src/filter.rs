@@ -367,10 +367,21 @@ mod tests {
             ("status == 'SIGKILL'", true),
             ("status != SIGKILL", false),
             ("status == SIGTERM", false),
-            ("status == SIG", false),
         ] {
             let parsed: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(parsed.admits(&row, &mut lookup), expected, "{filter}");
+        }
+        for known in ["0", "255", "SIGSEGV", "\"signal 40\""] {
+            let filter = format!("status == {known}");
+            assert!(filter.parse::<Filter>().is_ok(), "{filter}");
+        }
+        for unknown in ["SIGFOO", "FOO", "SIG", "256", "SIGSIGKILL"] {
+            let filter = format!("pid > 1 && status != {unknown}");
+            let error = filter.parse::<Filter>().expect_err(unknown).to_string();
+            assert!(
+                error.starts_with("this is neither an exit status"),
+                "{error}"
+            );
         }
     }
 

@@ -1,7 +1,8 @@
-//! Users who were refused or who held up work: counted for the status, and logged.
+//! Users who were refused or who held up work: counted for the status, and logged. Also logs why the service fails.
 
 use std::{
     collections::{BTreeMap, HashMap},
+    error::Error,
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
@@ -14,6 +15,8 @@ use serde::Serialize;
 /// The least time between two log lines for one user and reason, and between any two.
 const APART: Duration = Duration::from_secs(60);
 const ALL_APART: Duration = Duration::from_millis(500);
+/// The most reasons of failures that are logged in the first of these times.
+const MOST_FAILURES: usize = 8;
 /// Users that are counted separately. Later ones are only in the sums.
 const MOST_USERS: usize = 256;
 /// Number of [`Reason`]s.
@@ -131,6 +134,19 @@ pub(crate) struct Blame {
     places: HashMap<u32, usize>,
     told: HashMap<(u32, Reason), Instant>,
     last: Option<Instant>,
+    failures: HashMap<String, Instant>,
+}
+
+/// An error with its causes.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }
 
 impl Blame {
@@ -194,6 +210,21 @@ impl Blame {
             log(&format!("user {uid} {}", why.text()));
         }
     }
+
+    /// Logs why the service fails. The same text is not logged again for a while.
+    pub(crate) fn failed(&mut self, text: &str) {
+        let now = Instant::now();
+        let is_recent = |at: &Instant| now.saturating_duration_since(*at) < APART;
+        self.failures.retain(|_, at| is_recent(at));
+        let has_room = self.failures.len() < MOST_FAILURES;
+        if let Some(log) = self.log
+            && has_room
+            && !self.failures.contains_key(text)
+        {
+            self.failures.insert(text.to_owned(), now);
+            log(text);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -201,6 +232,24 @@ mod tests {
     use super::*;
 
     static LINES: AtomicUsize = AtomicUsize::new(0);
+
+    #[test]
+    fn a_failure_is_told_once_with_its_causes() {
+        static TOLD: AtomicUsize = AtomicUsize::new(0);
+        #[derive(Debug, thiserror::Error)]
+        #[error("the service failed")]
+        struct Failed(#[source] std::io::Error);
+        let log = |line: &str| {
+            assert_eq!(line, "the service failed: it broke");
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        };
+        let text = chain(&Failed(std::io::Error::other("it broke")));
+        let mut blame = Blame::new(Some(log), Arc::default());
+        for _ in 0..1000 {
+            blame.failed(&text);
+        }
+        assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+    }
 
     #[test]
     fn a_flood_is_counted_and_told_once() {

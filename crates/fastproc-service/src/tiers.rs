@@ -81,8 +81,15 @@ enum Arrays {
 }
 
 /// There is no room for the arrays of a tier.
-#[derive(Debug)]
-pub(crate) struct NoRoom;
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoRoom {
+    /// It was tried.
+    #[error("there is no room for the arrays of a snapshot")]
+    Now(#[source] Error),
+    /// It was tried a while ago.
+    #[error("there was no room for the arrays of a snapshot")]
+    Before,
+}
 
 /// All collectors.
 #[derive(Debug)]
@@ -152,13 +159,15 @@ impl Tiers {
     pub(crate) fn make_room(&mut self, at: usize) -> Result<(), NoRoom> {
         match self.all[at].arrays {
             Arrays::Small | Arrays::Until(_) => return Ok(()),
-            Arrays::Refused(until) if Instant::now() < until => return Err(NoRoom),
+            Arrays::Refused(until) if Instant::now() < until => {
+                return Err(NoRoom::Before);
+            }
             Arrays::Released | Arrays::Refused(_) => (),
         }
         let made = self.collector(at).and_then(Collector::reserve_arrays);
-        if made.is_err() {
+        if let Err(error) = made {
             self.all[at].arrays = Arrays::Refused(Instant::now() + self.release.retry);
-            return Err(NoRoom);
+            return Err(NoRoom::Now(error));
         }
         self.note_use(at);
         Ok(())

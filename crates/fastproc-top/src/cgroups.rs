@@ -74,13 +74,15 @@ impl Table {
 
     /// The groups of fields that columns, order, filter and details need.
     pub fn needs(&self) -> Fields {
-        if self.details.is_some() {
-            return Fields::all();
-        }
+        let begin = if self.details.is_some() {
+            Fields::all() - Fields::RARE
+        } else {
+            Fields::empty()
+        };
         let columns = self.columns.iter().copied();
         let filter = self.filter.iter().flat_map(Filter::columns);
         let columns = columns.chain(filter).chain([self.sort.column]);
-        columns.fold(Fields::empty(), |needs, column| needs | column.needs)
+        columns.fold(begin, |needs, column| needs | column.needs)
     }
 
     /// Brings rows in order, and leaves out those that are not to be shown.

@@ -36,6 +36,8 @@ pub struct Painter {
     pub cgroup_grid: Grid,
     /// The history of cgroups.
     pub watched_cgroups: Recent<u64, cgroups::Histories>,
+    /// How many rows the filter admits.
+    pub admitted: usize,
 }
 
 impl Painter {
@@ -71,6 +73,7 @@ impl Painter {
             let sum = u16::from(!state.marked.is_empty());
             let room = height.saturating_sub(header_height + 2 + sum);
             let picked = self.picker.pick(view, state, lookup, room.into());
+            self.admitted = picked.rows.len();
             if self.watched.takes() {
                 picked.rows.iter().for_each(|row| self.watched.push(row));
             }
@@ -99,11 +102,13 @@ impl Painter {
             }
             self.picker.recycle(picked);
         }
+        let below = state.place_below();
         if let Some(overlay) = &mut state.overlay {
             overlay::draw(
                 &mut canvas.lines(0, height.saturating_sub(1)),
                 overlay,
                 &state.targets,
+                below,
                 theme,
             );
         }
@@ -141,6 +146,7 @@ impl Painter {
         let mut part = canvas.lines(header_height, room);
         let mut rows = cgroups.rows();
         state.cgroups.pick(&mut rows, state.settings.cgroups.tree);
+        self.admitted = rows.len();
         let grid = &mut self.cgroup_grid;
         cgroup_table::draw(&mut part, grid, cgroups, &rows, state, theme);
         if self.watched_cgroups.takes() {

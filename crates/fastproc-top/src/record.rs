@@ -10,12 +10,14 @@ mod frame;
 mod names;
 mod old;
 mod recorder;
+mod writer;
 
 pub use self::{
-    file::{Facts, Reader, Writer},
+    file::{Facts, Reader},
     frame::{Frame, Key, Texts},
     names::labels,
     recorder::Recorder,
+    writer::Writer,
 };
 
 pub use crate::error::RecordingError as Error;

@@ -327,17 +327,26 @@ impl State {
 
     /// The part of the screen that decides what keys do.
     pub fn place(&self) -> Place {
-        match (&self.overlay, &self.details) {
-            (Some(Overlay::List(_)), _) => Place::List,
-            (Some(Overlay::Prompt { .. }), _) => Place::Prompt,
-            (Some(Overlay::Question { .. }), _) => Place::Question,
-            (Some(Overlay::Help(_)), _) => Place::Help,
-            (None, _) if self.settings.cgroups.shown => match self.cgroups.details {
-                Some(_) => Place::Cgroup,
-                None => Place::Cgroups,
-            },
-            (None, Some(_)) => Place::Details,
-            (None, None) => Place::Table,
+        match &self.overlay {
+            Some(Overlay::List(_)) => Place::List,
+            Some(Overlay::Prompt { .. }) => Place::Prompt,
+            Some(Overlay::Question { .. }) => Place::Question,
+            Some(Overlay::Help(_)) => Place::Help,
+            None => self.place_below(),
+        }
+    }
+
+    /// The same without what is shown over it.
+    pub fn place_below(&self) -> Place {
+        match (
+            self.settings.cgroups.shown,
+            &self.cgroups.details,
+            &self.details,
+        ) {
+            (true, Some(_), _) => Place::Cgroup,
+            (true, None, _) => Place::Cgroups,
+            (false, _, Some(_)) => Place::Details,
+            (false, _, None) => Place::Table,
         }
     }
 

@@ -201,6 +201,47 @@ fn both_sources_say_what_the_kernels_files_say() {
     }
 }
 
+/// The times of the CPUs are those of the cgroup together, and those of its descendants are among them.
+#[test]
+fn the_times_of_all_cpus_are_the_time_of_the_cgroup() {
+    let Some(tree) = Tree::new("cpus") else {
+        return;
+    };
+    let used = tree.make("outer/used");
+    let _rivals = rivals(&used);
+    let fields = Fields::CPU | Fields::CPU_TIMES;
+    let mut cgroups = open(Source::Bpf, fields);
+    let mut earlier: Vec<u64> = Vec::new();
+    // Another reader may have the kernel add up times between two loads of the walk.
+    wait_until("equal times", || {
+        let snapshot = cgroups.snapshot().expect("a snapshot");
+        let [outer, used] = ["/outer", "/outer/used"].map(|below| {
+            let found = snapshot.find(&tree.path(below));
+            found.expect("it is there")
+        });
+        let root = snapshot.iter().next().expect("a root");
+        assert!(root.cpu_times().is_none() && root.time_by_cpu().is_empty());
+        let times = used.time_by_cpu();
+        assert!(earlier.is_empty() || earlier.len() == times.len());
+        assert!(
+            earlier.iter().zip(times).all(|(then, now)| then <= now),
+            "{earlier:?} {times:?}"
+        );
+        earlier = times.to_vec();
+        let is_whole = |of: fastproc::cgroups::Cgroup<'_>| {
+            let usage = of.cpu().map(|cpu| cpu.usage_ns);
+            usage == Some(of.time_by_cpu().iter().sum()) && usage != Some(0)
+        };
+        is_whole(outer) && is_whole(used) && outer.time_by_cpu() == times
+    });
+    let mut by_files = open(Source::Files, fields);
+    let snapshot = by_files.snapshot().expect("a snapshot");
+    let found = snapshot
+        .find(&tree.path("/outer/used"))
+        .expect("it is there");
+    assert!(found.cpu_times().is_none() && found.time_by_cpu().is_empty());
+}
+
 #[test]
 fn cgroups_come_and_go_with_their_directories() {
     let Some(tree) = Tree::new("go") else {

@@ -196,7 +196,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         })
     };
     let old = Duration::from_secs(24 * 3600);
-    let (all, by_bpf) = (Fields::all(), Fields::all() - Fields::PRESSURE);
+    let all = Fields::all() - Fields::RARE;
+    let by_bpf = all - Fields::PRESSURE;
     let mut cases = vec![
         Case {
             name: BASELINE,

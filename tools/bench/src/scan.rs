@@ -1,5 +1,6 @@
 //! `fastproc bench scan`: the cost of reading every process once, in each way.
 
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
 use super::{
@@ -12,6 +13,7 @@ use super::{
 
 /// The case that the others are compared with.
 const BASELINE: &str = "proc-3files";
+const BEST: &str = "proc-best";
 
 /// Arguments of `fastproc bench scan`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Measure only these cases, and the baseline.
-    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    #[arg(long, value_name = "CASE", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
     cases: Vec<String>,
     /// Stay on this CPU.
     #[arg(long, value_name = "CPU")]
@@ -90,6 +92,12 @@ impl Row for Scan {
     }
 }
 
+/// The names of all cases.
+fn names() -> impl Iterator<Item = &'static str> {
+    let ours = WAYS.into_iter().map(|way| way.case);
+    [BASELINE, BEST].into_iter().chain(ours)
+}
+
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
     // Before anything is mapped or opened, because each of them gets a copy.
@@ -100,10 +108,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut three_files = ThreeFiles::open()?;
     let mut skipped = Vec::new();
     let mut best = match Best::open() {
-        Ok(best) => wanted("proc-best").then_some(best),
+        Ok(best) => wanted(BEST).then_some(best),
         Err(error) => {
             skipped.push(Skipped {
-                case: "proc-best",
+                case: BEST,
                 reason: error.to_string(),
             });
             None
@@ -137,7 +145,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }];
     if let Some(best) = &mut best {
         cases.push(Case {
-            name: "proc-best",
+            name: BEST,
             run: Box::new(|| best.scan()),
         });
     }

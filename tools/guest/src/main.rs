@@ -7,6 +7,7 @@
 mod apparmor;
 mod cadvisor;
 mod cgroup_metrics;
+mod cgroup_rare;
 mod cgroup_scale;
 mod cgroup_storm;
 mod cgroups;
@@ -139,6 +140,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         Scenario::Cgroups => {
             let members = cgroups::build_and_stop()?;
             cgroups::compare(reporter)?;
+            cgroup_rare::compare(reporter)?;
             cgroup_metrics::compare(reporter, "procfs")?;
             if cgroups::has_bpf() {
                 cgroup_metrics::compare(reporter, "auto")?;

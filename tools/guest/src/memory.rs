@@ -24,7 +24,7 @@ pub fn use_all_kinds(reporter: &mut Reporter) -> io::Result<()> {
     swap_on()?;
     touch_swapped()?;
     fs::write("/proc/sys/vm/nr_hugepages", HUGE_PAGES.to_string())?;
-    touch_huge()?;
+    map_huge(HUGE_PAGES)?;
     let status = read("/proc/self/status");
     for label in ["VmSwap", "HugetlbPages"] {
         let line = status
@@ -77,8 +77,9 @@ pub fn fill(size: usize) -> io::Result<usize> {
     Ok(start.expose_provenance())
 }
 
-fn touch_huge() -> io::Result<()> {
-    let size = huge_page_size()? * HUGE_PAGES;
+/// Fills so many new huge pages, and never frees them.
+pub fn map_huge(count: usize) -> io::Result<()> {
+    let size = huge_page_size()? * count;
     let flags = MapFlags::PRIVATE | MapFlags::HUGETLB;
     // SAFETY: a new mapping, at an address of the kernel's choice.
     let start = unsafe {
@@ -94,7 +95,7 @@ fn touch_huge() -> io::Result<()> {
 }
 
 /// The default size of huge pages: 2 MiB, or 32 MiB if a page has 16 KiB.
-fn huge_page_size() -> io::Result<usize> {
+pub fn huge_page_size() -> io::Result<usize> {
     let text = read("/proc/meminfo");
     let line = text
         .lines()

@@ -24,7 +24,7 @@ pub struct Reader(Option<Cgroups>);
 impl Reader {
     pub fn open(source: Option<SourceKind>) -> Result<Self, Failure> {
         let open = || {
-            let fields = Fields::all() - Fields::PRESSURE;
+            let fields = Fields::all() - Fields::PRESSURE - Fields::RARE;
             let builder = Cgroups::builder().fields(fields);
             builder.source(Some(Source::Bpf)).open()
         };

@@ -1,32 +1,41 @@
-//! Refuses filters of `fastproc exits` that compare fields that are never known of an exited process.
+//! Refuses fields in `fastproc exits` that are never known of an exited process.
 
 use fastproc::{Cmdline, Fields, Host, difference::Ended, exits::Exit, record::Io};
-use fastproc_columns::{Field, Filter, Lookup, Row, Value};
+use fastproc_columns::{FIELDS, Field, Lookup, Row, Value};
 
 use crate::Failure;
 
-/// The filter compares what is never known.
+/// A field that no exited process has.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} is not known of an exited process; fastproc exits --help names the fields that are")]
-struct Unknown(&'static str);
+#[error("{name} is not known of an exited process; these fields are: {known}")]
+struct Unknown {
+    name: &'static str,
+    known: String,
+}
 
-/// Checks that an exited process can have all fields of the filter.
-pub fn check(filter: Option<&Filter>, execs: bool, host: &Host) -> Result<(), Failure> {
-    let Some(filter) = filter else {
+/// Checks that an exited process can have all of these fields.
+pub fn check(
+    mut fields: impl Iterator<Item = &'static Field>,
+    execs: bool,
+    host: &Host,
+) -> Result<(), Failure> {
+    let mut lookup = Lookup::new(host, true)?;
+    let mut may_be_known = |field: &Field, execs: bool| {
+        // A process that executed a program is still in /proc, where fields of no group are read. The fields of a cgroup
+        // are found by its id, while it exists.
+        let may_be_read = execs && field.needs.is_empty() || field.needs == Fields::CGROUP;
+        may_be_read || is_known(field, &mut lookup)
+    };
+    let Some(unknown) = fields.find(|field| !may_be_known(field, execs)) else {
         return Ok(());
     };
-    let mut lookup = Lookup::new(host, true)?;
-    // A process that executed a program is still in /proc, where fields of no group are read.
-    let mut fields = filter.fields().into_iter();
-    let unknown = fields.find(|field| {
-        // The fields of a cgroup are found by its id, while it exists.
-        let may_be_read = execs && field.needs.is_empty() || field.needs == Fields::CGROUP;
-        !may_be_read && !is_known(field, &mut lookup)
-    });
-    match unknown {
-        Some(field) => Err(Unknown(field.name).into()),
-        None => Ok(()),
+    let known = FIELDS.iter().filter(|field| may_be_known(field, execs));
+    let known: Vec<_> = known.map(|field| field.name).collect();
+    Err(Unknown {
+        name: unknown.name,
+        known: known.join(", "),
     }
+    .into())
 }
 
 /// Whether the field has a value for an exit with all that an exit can have.
@@ -48,7 +57,7 @@ fn is_known(field: &Field, lookup: &mut Lookup) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use fastproc_columns::{Unit, field};
+    use fastproc_columns::{Filter, Unit, field};
 
     use super::*;
 
@@ -71,7 +80,7 @@ mod tests {
                 _ => format!("{name} > 1"),
             };
             let filter: Filter = text.parse().unwrap_or_else(|error| panic!("{error}"));
-            check(Some(&filter), execs, &host)
+            check(filter.fields().into_iter(), execs, &host)
         };
         for field in KNOWN.split_whitespace().filter(|&field| field != "cmdline") {
             assert!(checked(field, false).is_ok(), "{field}");

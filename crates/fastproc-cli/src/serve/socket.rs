@@ -98,7 +98,7 @@ impl SocketArgs {
 
     /// Prints the status of the service that listens at the socket.
     pub fn print_status(&self) -> Result<ExitCode, Failure> {
-        let path = self.path().ok_or("FASTPROC_SOCKET names no socket")?;
+        let path = self.path().ok_or(service::Error::NotWanted)?;
         let file = fs::metadata(&path).map(|file| file.file_type());
         if file.is_ok_and(|file| !file.is_socket()) {
             return Err(format!("{} is not a socket", path.display()).into());

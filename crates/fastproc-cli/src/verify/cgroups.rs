@@ -1,6 +1,7 @@
 //! Compares cgroups: the kernel's files, a snapshot, the kernel's files again.
 
 mod judge;
+mod shown;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -12,7 +13,7 @@ use std::{
 
 use fastproc::{
     SourceKind,
-    cgroups::{Cgroup, Cgroups, Fields, Snapshot, Source, TextFile},
+    cgroups::{Cgroups, Fields, Snapshot, Source},
 };
 use rustix::{
     fs::{Mode, OFlags, fstat, openat},
@@ -20,7 +21,10 @@ use rustix::{
 };
 use serde::Serialize;
 
-use self::judge::{Judgement, Shape, compare, judge};
+use self::{
+    judge::{Judgement, Shape, compare, judge},
+    shown::{EVENTS, Shown},
+};
 use super::{Args, again, tally::Counts};
 use crate::{Failure, privileges};
 
@@ -31,8 +35,6 @@ const BATCH: usize = 8;
 const RETRIES: u32 = 20;
 /// The most examples that are kept.
 const EXAMPLES: usize = 20;
-/// The file that each cgroup has until it is removed.
-const EVENTS: &str = "cgroup.events";
 
 #[derive(Serialize)]
 struct Report {
@@ -99,6 +101,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     privileges::drop()?;
     let mount = cgroups.mount().to_owned();
     let mut comparison = Comparison::default();
+    // Only a snapshot knows which page sizes there are.
+    comparison.snapshot(cgroups.snapshot()?, &[], &mut Left::default());
     let mut count = 0;
     for _ in 0..args.rounds {
         let mut folders = Vec::new();
@@ -128,74 +132,6 @@ fn list(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What is compared: a file, and how a record shows it.
-#[derive(Clone, Copy)]
-enum Shown {
-    Whole(TextFile),
-    Events,
-    Stat,
-    Type,
-    Pressure(usize),
-}
-
-/// All of them with the names of the files.
-fn files() -> impl Iterator<Item = (&'static str, Shown)> {
-    let whole = TextFile::ALL.iter();
-    let parts = [
-        (EVENTS, Shown::Events),
-        ("cgroup.stat", Shown::Stat),
-        ("cgroup.type", Shown::Type),
-        ("cpu.pressure", Shown::Pressure(0)),
-        ("memory.pressure", Shown::Pressure(1)),
-        ("io.pressure", Shown::Pressure(2)),
-    ];
-    whole
-        .map(|&file| (file.name(), Shown::Whole(file)))
-        .chain(parts)
-}
-
-impl Shown {
-    /// What a record says, in the form of the kernel's file.
-    fn text(self, snapshot: Snapshot<'_>, cgroup: Cgroup<'_>) -> Option<String> {
-        let identity = &cgroup.record().identity;
-        Some(match self {
-            Self::Whole(file) => {
-                let mut text = Vec::new();
-                if !snapshot.render(cgroup, file, &mut text) {
-                    return None;
-                }
-                String::from_utf8(text).ok()?
-            }
-            Self::Events => {
-                let (populated, frozen) = (identity.populated, identity.frozen);
-                format!("populated {populated}\nfrozen {frozen}\n")
-            }
-            Self::Stat => format!(
-                "nr_descendants {}\nnr_dying_descendants {}\n",
-                identity.descendants, identity.dying_descendants
-            ),
-            Self::Type => ["domain\n", "threaded\n"][usize::from(identity.threaded == 1)].into(),
-            Self::Pressure(at) => {
-                let pressure = cgroup.pressure()?;
-                let [some, full] = [
-                    [pressure.cpu_some_ns, pressure.cpu_full_ns],
-                    [pressure.memory_some_ns, pressure.memory_full_ns],
-                    [pressure.io_some_ns, pressure.io_full_ns],
-                ][at]
-                    .map(|ns| ns / 1000);
-                format!("some total={some}\nfull total={full}\n")
-            }
-        })
-    }
-
-    fn shape(self) -> Shape {
-        match self {
-            Self::Whole(_) => Shape::Whole,
-            _ => Shape::Part,
-        }
-    }
-}
-
 /// A cgroup whose files are open, with the kernel's texts before the snapshot.
 struct Opened {
     path: String,
@@ -205,15 +141,15 @@ struct Opened {
 
 impl Opened {
     /// `None`: it is gone, or this user may not read what it is.
-    fn new(folder: &Path) -> Option<Self> {
+    fn new(folder: &Path, page_sizes: &BTreeMap<u64, String>) -> Option<Self> {
         // Another cgroup may get its name: all is read through this descriptor.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
         let id = fstat(&directory).ok()?.st_ino;
-        let files = files().filter_map(|(name, shown)| {
-            let file = openat(&directory, name, flags, Mode::empty()).ok()?;
+        let files = shown::files(page_sizes).filter_map(|(path, shown)| {
+            let file = openat(&directory, &*path, flags, Mode::empty()).ok()?;
             let text = text(&file).ok()?;
-            Some((name, shown, file, text))
+            Some((shown.name(), shown, file, text))
         });
         let files: Vec<_> = files.collect();
         files
@@ -257,9 +193,12 @@ struct Comparison {
     /// The cgroups that were seen to be gone.
     gone: HashSet<u64>,
     examples: Vec<Example>,
+    /// The sizes of huge pages that were met, and their names.
+    page_sizes: BTreeMap<u64, String>,
 }
 
 /// What is left to be read again. At first that is everything.
+#[derive(Default)]
 struct Left {
     open: Option<HashSet<Key>>,
     again: HashSet<Key>,
@@ -290,7 +229,10 @@ impl Comparison {
                 again: HashSet::new(),
                 is_last: attempt == RETRIES,
             };
-            let opened: Vec<_> = folders.iter().filter_map(|of| Opened::new(of)).collect();
+            let opened: Vec<_> = folders
+                .iter()
+                .filter_map(|of| Opened::new(of, &self.page_sizes))
+                .collect();
             let snapshot = cgroups.snapshot()?;
             self.snapshot(snapshot, &opened, &mut left);
             if left.again.is_empty() {
@@ -305,6 +247,11 @@ impl Comparison {
     fn snapshot(&mut self, snapshot: Snapshot<'_>, opened: &[Opened], left: &mut Left) {
         let mut shown = HashMap::new();
         for cgroup in snapshot.iter() {
+            for size in cgroup.page_sizes() {
+                self.page_sizes
+                    .entry(size.size)
+                    .or_insert_with(|| size.name());
+            }
             let is_twice = shown.insert(cgroup.id(), cgroup).is_some();
             if is_twice || self.gone.contains(&cgroup.id()) {
                 self.removed += 1;

@@ -83,6 +83,17 @@ fn batch_writes_as_many_tables_of_the_processes_that_are_named() {
 }
 
 #[test]
+fn tables_without_a_row_end_as_those_of_ps() {
+    for output in [&["--once"][..], &["--once", "--json"], &["-b", "-n1"]] {
+        for (filter, status) in [("pid == 0", 1), ("pid > 0", 0)] {
+            let options = ["-d0.1", "--source=procfs", "--filter", filter];
+            let ended = top(&[output, &options].concat());
+            assert_eq!(ended.status.code(), Some(status), "{output:?} {filter}");
+        }
+    }
+}
+
+#[test]
 fn a_user_is_chosen_by_name_or_number_and_a_filter_chooses_among_his() {
     let sleeper = Sleeper::start();
     let pid = sleeper.0.id().to_string();

@@ -1,11 +1,11 @@
 //! The columns of cgroups.
 
-use fastproc::cgroups::Fields;
+use fastproc::cgroups::{Fields, record::PageSize};
 
-use super::Column;
+use super::{Column, Row};
 use crate::{
     limits::{finite, share},
-    value::{Unit, Value},
+    value::{List, Unit, Value},
 };
 
 fn real(value: Option<f64>, factor: f64) -> Option<Value<'static>> {
@@ -17,11 +17,23 @@ fn limit(value: Option<u64>) -> Option<Value<'static>> {
     finite(value).map(Value::Unsigned)
 }
 
+/// A limit of huge pages, if it is set. Instead of `max` newer kernels write the largest number of bytes in whole pages.
+fn limit_of_pages(limit: Option<u64>) -> Option<u64> {
+    finite(limit).filter(|&limit| limit < 1 << 62)
+}
+
+/// A number of each size of huge pages.
+fn by_size<'a>(row: &'a Row<'_>, of: fn(&PageSize) -> Option<u64>) -> Option<Value<'a>> {
+    row.cgroup.hugetlb()?;
+    Some(Value::List(List::PageSizes(row.cgroup.page_sizes(), of)))
+}
+
 const CPU: Fields = Fields::CPU;
 const MEMORY: Fields = Fields::MEMORY;
 const STAT: Fields = Fields::MEMORY_STAT;
 const IO: Fields = Fields::IO;
 const PRESSURE: Fields = Fields::PRESSURE;
+const HUGETLB: Fields = Fields::HUGETLB;
 const NONE: Fields = Fields::empty();
 
 macro_rules! pressure {
@@ -283,6 +295,89 @@ pub static COLUMNS: &[Column] = &[
     )
     .usual(),
     pressure!("io_full", "IO-F", 2, 1, "the same, for all tasks at once").usual(),
+    Column::new(
+        "hugetlb",
+        "HUGETLB",
+        Unit::Bytes,
+        HUGETLB,
+        "huge pages of all sizes in use",
+        |row| Some(row.cgroup.hugetlb()?.current.into()),
+    ),
+    Column::new(
+        "hugetlb_reserved",
+        "RESERVED",
+        Unit::Bytes,
+        HUGETLB,
+        "huge pages of all sizes that are reserved",
+        |row| Some(row.cgroup.hugetlb()?.reserved()?.into()),
+    ),
+    Column::new(
+        "hugetlb_failures",
+        "HUGEFAIL",
+        Unit::Number,
+        HUGETLB,
+        "times that there was no huge page because of a limit",
+        |row| Some(row.cgroup.hugetlb()?.failures()?.into()),
+    ),
+    Column::new(
+        "hugetlb_sizes",
+        "PAGESIZES",
+        Unit::Sizes,
+        HUGETLB,
+        "sizes of huge pages, as the next five are ordered",
+        |row| by_size(row, |size| Some(size.size)),
+    ),
+    Column::new(
+        "hugetlb_by_size",
+        "HUGETLB",
+        Unit::Sizes,
+        HUGETLB,
+        "huge pages in use, by size",
+        |row| by_size(row, |size| Some(size.current)),
+    ),
+    Column::new(
+        "hugetlb_limits",
+        "HUGEMAX",
+        Unit::Sizes,
+        HUGETLB,
+        "limits of huge pages, by size",
+        |row| by_size(row, |size| limit_of_pages(size.max())),
+    ),
+    Column::new(
+        "hugetlb_reserved_by_size",
+        "RESERVED",
+        Unit::Sizes,
+        HUGETLB,
+        "reserved huge pages, by size",
+        |row| by_size(row, PageSize::reserved),
+    ),
+    Column::new(
+        "hugetlb_reserved_limits",
+        "RESERVEDMAX",
+        Unit::Sizes,
+        HUGETLB,
+        "limits of reserved huge pages, by size",
+        |row| by_size(row, |size| limit_of_pages(size.reserved_max())),
+    ),
+    Column::new(
+        "hugetlb_failures_by_size",
+        "HUGEFAIL",
+        Unit::List,
+        HUGETLB,
+        "times that there was no huge page, by size",
+        |row| by_size(row, PageSize::failures),
+    ),
+    Column::new(
+        "cpu_times",
+        "TIMES",
+        Unit::Times,
+        Fields::CPU_TIMES,
+        "CPU time by CPU; only the source bpf has it",
+        |row| {
+            row.cgroup.cpu_times()?;
+            Some(Value::List(List::Numbers(row.cgroup.time_by_cpu())))
+        },
+    ),
     Column::new(
         "processes",
         "PROCS",

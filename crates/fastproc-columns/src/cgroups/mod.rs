@@ -105,11 +105,12 @@ impl Column {
         (self.get)(row).unwrap_or(Value::Unknown)
     }
 
-    /// Appends its value in the form for people. In a tree the path is only the last part, indented by its depth.
+    /// Appends its value in the form for people. In a tree the path is what follows that of the nearest ancestor among the
+    /// rows, indented by the number of these.
     pub fn write_for_table(&self, row: &Row<'_>, tree: bool, to: &mut Vec<u8>) {
         if tree && self.name == "path" {
-            to.resize(to.len() + row.cgroup.depth() * 2, b' ');
-            return escape(row.cgroup.name(), to);
+            to.resize(to.len() + row.level * 2, b' ');
+            return escape(row.path_below(), to);
         }
         match self.value(row) {
             Value::Truth(truth) => to.extend_from_slice(if truth { b"yes" } else { b"no" }),
@@ -120,6 +121,11 @@ impl Column {
     /// Whether its largest value comes first by default.
     pub fn is_largest_first(&self) -> bool {
         self.unit.is_right_aligned() && self.name != "id"
+    }
+
+    /// Whether it is of a group that few need and that is read only if it is named.
+    pub fn is_rare(&self) -> bool {
+        Fields::RARE.intersects(self.needs)
     }
 
     /// Its name in JSON and CSV, with the unit.

@@ -72,6 +72,10 @@ pub struct Row<'a> {
     /// Its processes without those of its descendants.
     pub own_processes: Option<u64>,
     pub(super) lines: Lines,
+    /// The number of its ancestors among the rows.
+    pub(super) level: usize,
+    /// Where its path goes on after that of the nearest of them.
+    rest: usize,
 }
 
 /// The ids of a cgroup of a snapshot and of its descendants.
@@ -120,6 +124,8 @@ impl<'a> Row<'a> {
             processes: own,
             own_processes: own,
             lines,
+            level: 0,
+            rest: 0,
         }
     }
 }
@@ -134,6 +140,11 @@ impl Row<'_> {
         let path = self.cgroup.path();
         path.split(|&byte| byte == b'/')
             .filter(|part| !part.is_empty())
+    }
+
+    /// Its path below the nearest ancestor among the rows; the whole path without one.
+    pub(super) fn path_below(&self) -> &[u8] {
+        &self.cgroup.path()[self.rest..]
     }
 
     /// The working set as in cAdvisor: memory in use without inactive file pages.
@@ -206,6 +217,27 @@ impl<'a> Rows<'a> {
     /// Removes the rows that the filter does not admit.
     pub fn retain(&mut self, filter: &Filter) {
         self.rows.retain(|row| filter.admits(row));
+        self.nest();
+    }
+
+    /// Finds the place of each row below its ancestors among the rows. They come before it, in a tree and in a snapshot.
+    fn nest(&mut self) {
+        let mut above: Vec<&[u8]> = Vec::new();
+        for row in &mut self.rows {
+            let path = row.cgroup.path();
+            let rest = loop {
+                let Some(nearest) = above.last() else {
+                    break path;
+                };
+                let inside = path.strip_prefix(nearest.strip_suffix(b"/").unwrap_or(nearest));
+                match inside.and_then(|rest| rest.strip_prefix(b"/")) {
+                    Some(rest) => break rest,
+                    None => above.pop(),
+                };
+            };
+            (row.level, row.rest) = (above.len(), path.len() - rest.len());
+            above.push(path);
+        }
     }
 
     /// Removes the descendants of these cgroups, which are given by id.
@@ -269,6 +301,7 @@ impl<'a> Rows<'a> {
         let mut rows: Vec<_> = self.rows.drain(..).zip(places).collect();
         rows.sort_by_key(|&(_, place)| place);
         self.rows.extend(rows.into_iter().map(|(row, _)| row));
+        self.nest();
     }
 
     /// A line with totals. Of nested cgroups only the outermost counts, but the root only for what it has: it lacks some files.
@@ -349,7 +382,54 @@ fn compare(sort: &Sort, one: &Row<'_>, other: &Row<'_>) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use fastproc::cgroups::Cgroups;
+    use fastproc_testbed::Folder;
+
+    use super::{super::find, *};
+
+    /// A row whose parent is not shown is below the nearest ancestor that is, and says which it is of it.
+    #[test]
+    fn a_filtered_tree_has_whole_paths_below_what_is_shown() {
+        let folder = Folder::new("cgroups-nested");
+        for path in ["a/b/c/d", "a/x", "ab/c"] {
+            std::fs::create_dir_all(folder.join(path)).expect("our own");
+        }
+        let mut cgroups = Cgroups::builder()
+            .open_recorded(&folder)
+            .expect("it is a folder");
+        let snapshot = cgroups.snapshot().expect("it is a folder");
+        let path = find("path").expect("a column");
+        let shown = |filter: &str| {
+            let mut rows = Rows::new(snapshot, None, None);
+            rows.arrange(None, true);
+            if !filter.is_empty() {
+                rows.retain(&filter.parse().expect("a filter"));
+            }
+            let lines = rows.iter().map(|row| {
+                let mut text = Vec::new();
+                path.write_for_table(row, true, &mut text);
+                String::from_utf8(text).expect("text")
+            });
+            lines.collect::<Vec<_>>()
+        };
+        let all = [
+            "/",
+            "  a",
+            "    b",
+            "      c",
+            "        d",
+            "    x",
+            "  ab",
+            "    c",
+        ];
+        assert_eq!(shown(""), all);
+        assert_eq!(shown("name == c"), ["/a/b/c", "/ab/c"]);
+        assert_eq!(
+            shown("name == a || name == c || name == d"),
+            ["/a", "  b/c", "    d", "/ab/c"]
+        );
+        assert_eq!(shown("depth == 0 || name == c"), ["/", "  a/b/c", "  ab/c"]);
+    }
 
     #[test]
     fn a_process_without_a_known_cgroup_leaves_the_others_counted() {

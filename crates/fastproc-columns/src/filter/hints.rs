@@ -1,4 +1,6 @@
-//! Operators of other languages, and what to type instead.
+//! What a filter cannot mean, and what to type instead.
+
+use nix::sys::signal::Signal;
 
 /// Operators of other languages, each with an example of a regular expression.
 const OTHERS: [(&str, &str); 11] = [
@@ -34,4 +36,14 @@ pub(super) fn glob(text: &str) -> Option<String> {
     let parts: Vec<_> = middle.split('*').map(regex::escape).collect();
     let pattern = format!("{start}{}{end}", parts.join(".*"));
     Some(pattern.replace(char::is_control, "."))
+}
+
+/// The status of an exited process in the form of the field, which has names of signals without `SIG`. `None`: it is
+/// neither a number nor the name of a signal.
+pub(super) fn status(text: &[u8]) -> Option<&[u8]> {
+    let name = text.strip_prefix(b"SIG").unwrap_or(text);
+    let word = str::from_utf8(name).ok()?;
+    let number = word.strip_prefix("signal ").unwrap_or(word);
+    let is_one = number.parse::<u8>().is_ok() || format!("SIG{word}").parse::<Signal>().is_ok();
+    is_one.then_some(name)
 }

@@ -54,6 +54,8 @@ enum Problem {
         text: String,
         pattern: String,
     },
+    #[error("this is neither an exit status nor the name of a signal, as in SIGKILL")]
+    Status,
     #[error("'{name}' is true or false; compare it only with == or !=, or write the name alone")]
     Truth { name: &'static str },
     #[error("'{name}' is not text; only text can be matched with =~ or !~")]
@@ -262,7 +264,7 @@ impl<'t> Parser<'t> {
         self.skip_space();
         let at = self.at;
         let literal = match field.unit() {
-            Unit::Text | Unit::List => {
+            unit if unit.is_text() => {
                 let equality = matches!(operator, Operator::Equal | Operator::NotEqual);
                 let text = self.bare_or_quoted()?;
                 if let Some(pattern) = hints::glob(text).filter(|_| equality) {
@@ -279,9 +281,9 @@ impl<'t> Parser<'t> {
                 }
                 self.at = at;
                 let mut value = self.value()?;
-                // The field has the name without this prefix.
-                if field.name() == "status" && value.starts_with(b"SIG") {
-                    value.drain(..b"SIG".len());
+                if field.name() == "status" && equality {
+                    let status = hints::status(&value).ok_or((at, Problem::Status))?;
+                    value = status.to_vec();
                 }
                 Literal::text(value)
             }
@@ -297,7 +299,7 @@ impl<'t> Parser<'t> {
     }
 
     fn pattern<F: Named>(&mut self, field: F, start: usize) -> Parsed<Node<F>> {
-        if !matches!(field.unit(), Unit::Text | Unit::List) {
+        if !field.unit().is_text() {
             return Err((start, Problem::NotText { name: field.name() }));
         }
         self.skip_space();

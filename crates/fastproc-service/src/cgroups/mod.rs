@@ -23,7 +23,7 @@ use fastproc::{
 
 pub(crate) use self::answer::Answer;
 use self::{answer::Draft, permission::Permission};
-use crate::{budget::cpu_time, view::View};
+use crate::{blame::chain, budget::cpu_time, view::View};
 
 /// The number of collectors: pressure costs more than all the rest, so one is without it.
 pub(crate) const COUNT: usize = 2;
@@ -75,6 +75,8 @@ pub(crate) struct Wish {
 pub(crate) struct Done {
     pub(crate) generation: u64,
     pub(crate) answer: Result<Answer, Status>,
+    /// What failed, for whoever runs the service.
+    pub(crate) reason: Option<String>,
     /// Whether it is of an earlier snapshot.
     pub(crate) was_known: bool,
     /// CPU time of making the snapshot, and of all.
@@ -109,6 +111,8 @@ pub(crate) struct Collectors {
     /// When each was last used, if it is open.
     used: [Option<Instant>; COUNT],
     read: [Option<(Instant, u64)>; COUNT],
+    /// What has failed since the last answer.
+    reason: Option<String>,
 }
 
 /// Tells the service when it is dropped, at the end of a thread.
@@ -250,6 +254,7 @@ impl Collectors {
         Done {
             generation: read.unwrap_or(0),
             answer,
+            reason: self.reason.take(),
             was_known: wish.known.is_some(),
             read: after.saturating_sub(began),
             cpu: cpu_time().saturating_sub(began),
@@ -259,7 +264,7 @@ impl Collectors {
     /// Opens this collector, if it is not open.
     fn open(&mut self, at: usize, bounds: Bounds) -> Result<(), Status> {
         if self.all[at].is_none() {
-            self.all[at] = Some(open(at, bounds)?);
+            self.all[at] = Some(open(at, bounds, &mut self.reason)?);
         }
         Ok(())
     }
@@ -281,10 +286,10 @@ impl Collectors {
     fn snapshot(&mut self, at: usize, bounds: Bounds) -> Result<(), Status> {
         let collector = self.all[at].as_mut().ok_or(Status::Failed)?;
         collector.set_bounds(bounds);
-        collector
-            .snapshot()
-            .map(drop)
-            .map_err(|error| status(&error))
+        match collector.snapshot() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(status(&error, &mut self.reason)),
+        }
     }
 
     /// Converts the last snapshot to what the view may see of it. The files are checked after it was made.
@@ -317,24 +322,34 @@ impl Collectors {
 }
 
 /// Opens a collector, if there are no more cgroups than these bounds allow: the program's maps have room for all.
-fn open(at: usize, bounds: Bounds) -> Result<cgroups::Cgroups, Status> {
-    let fields = [Fields::all() - Fields::PRESSURE, Fields::all()][at];
+fn open(
+    at: usize,
+    bounds: Bounds,
+    reason: &mut Option<String>,
+) -> Result<cgroups::Cgroups, Status> {
+    let all = Fields::all() - Fields::RARE;
+    let fields = [all - Fields::PRESSURE, all][at];
     let builder = cgroups::Cgroups::builder().fields(fields).bounds(bounds);
     // Not by itself.
-    let collector = builder.open_at(None).map_err(|error| status(&error))?;
+    let opened = builder.open_at(None);
+    let collector = opened.map_err(|error| status(&error, reason))?;
     // It would read the files for as long as the service runs. Readers can do so themselves until there is memory again.
-    let refusal = collector.refusal();
-    if refusal.is_some_and(cgroups::Error::is_temporary) {
-        return Err(Status::Failed);
+    if let Some(refusal) = collector.refusal() {
+        if refusal.is_temporary() {
+            return Err(status(refusal, reason));
+        }
+        *reason = Some(format!("cgroups are read from files: {}", chain(refusal)));
     }
     Ok(collector)
 }
 
-fn status(error: &cgroups::Error) -> Status {
-    match error {
-        cgroups::Error::TooMany => Status::Busy,
-        _ => Status::Failed,
+/// The status that a reader receives for an error, and the reason for whoever runs the service.
+fn status(error: &cgroups::Error, reason: &mut Option<String>) -> Status {
+    if matches!(error, cgroups::Error::TooMany) {
+        return Status::Busy;
     }
+    *reason = Some(format!("cgroups cannot be read: {}", chain(error)));
+    Status::Failed
 }
 
 #[cfg(test)]
@@ -376,6 +391,7 @@ mod tests {
             let done = Done {
                 generation,
                 answer: Err(Status::Failed),
+                reason: None,
                 was_known: false,
                 read: Duration::ZERO,
                 cpu: Duration::ZERO,

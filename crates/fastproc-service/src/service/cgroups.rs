@@ -61,7 +61,7 @@ impl Service {
             request,
             ..
         } = *waiting;
-        let groups = Fields::from_bits_retain(request.groups);
+        let groups = asked(&request);
         let at = collector_of(groups);
         let mut max_age = Duration::from_nanos(request.max_age_ns);
         if view != View::All {
@@ -153,9 +153,12 @@ impl Service {
     /// Charges the user for the work of the thread.
     fn use_cgroups(&mut self, waiting: &Waiting, done: Done) -> Result<Answer, Status> {
         let Waiting { view, request, .. } = *waiting;
+        if let Some(reason) = done.reason {
+            self.blame.failed(&reason);
+        }
         // A refusal costs next to nothing.
         if done.answer.is_ok() {
-            let costs = self.cgroup_costs(view, Fields::from_bits_retain(request.groups));
+            let costs = self.cgroup_costs(view, asked(&request));
             costs.answer = done.cpu.saturating_sub(done.read);
             if !done.was_known {
                 costs.read = done.read;
@@ -170,7 +173,7 @@ impl Service {
     fn fill_cgroups(&mut self, waiting: &Waiting, answer: &Answer) -> Result<u64, Status> {
         let Waiting { view, request, .. } = *waiting;
         let words = answer.words.len();
-        let groups = Fields::from_bits_retain(request.groups);
+        let groups = asked(&request);
         self.cgroup_costs(view, groups).bytes = words * 8;
         let buffer = self.buffers.take(view, words * 8)?;
         let counts = Counts {
@@ -188,6 +191,11 @@ impl Service {
         self.counted.fills += 1;
         Ok(buffer.id)
     }
+}
+
+/// The groups that a reader is shown. It has the others from elsewhere, or not at all.
+fn asked(request: &Request) -> Fields {
+    Fields::from_bits_retain(request.groups) - Fields::RARE
 }
 
 fn contents(request: &Request, generation: u64) -> Contents {

@@ -289,6 +289,7 @@ fn nobody_is_blamed_if_there_are_too_many_cgroups() {
     let done = crate::cgroups::Done {
         generation: 0,
         answer: Err(Status::Busy),
+        reason: None,
         was_known: false,
         read: Duration::ZERO,
         cpu: Duration::from_secs(3600),

@@ -17,7 +17,12 @@ use fastproc::{
 
 use super::{Service, cgroups::CgroupCosts};
 use crate::{
-    blame::Reason, budget::cpu_time, buffers::Contents, cgroups, exits::Range, tiers::COUNT,
+    blame::{Reason, chain},
+    budget::cpu_time,
+    buffers::Contents,
+    cgroups,
+    exits::Range,
+    tiers::{COUNT, NoRoom},
     view::View,
 };
 
@@ -230,6 +235,9 @@ impl Service {
         }
         // Nobody is charged for this: it happens rarely, and serves the readers of all users.
         let room = self.tiers.make_room(tier);
+        if let Err(error @ NoRoom::Now(_)) = &room {
+            self.blame.failed(&chain(error));
+        }
         let began = cpu_time();
         let mut after = began;
         let walked = if room.is_err() {
@@ -237,7 +245,9 @@ impl Service {
         } else if let Some(generation) = self.tiers.walked_since(tier, since) {
             Ok(generation)
         } else {
-            let walked = self.tiers.walk(tier).map_err(drop);
+            let walked = self.tiers.walk(tier).map_err(|error| {
+                self.blame.failed(&chain(&error));
+            });
             // After the walk: a process that exited meanwhile is in the records, among the exits, or in both, and never
             // missing.
             self.read_exits();

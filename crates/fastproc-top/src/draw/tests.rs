@@ -8,7 +8,12 @@ use fastproc::{
 };
 
 use super::*;
-use crate::{exited::Exited, keys::Action, machine::Machine, settings::Settings};
+use crate::{
+    exited::Exited,
+    keys::{Action, Place},
+    machine::Machine,
+    settings::Settings,
+};
 
 /// A hierarchy without the controllers io and pids.
 struct Hierarchy(PathBuf);
@@ -84,7 +89,7 @@ impl Drop for Hierarchy {
 fn screen(name: &str, actions: &[Action]) -> String {
     let tree = Hierarchy::new(name);
     let mut reader = library::Cgroups::builder()
-        .fields(library::Fields::all())
+        .fields(library::Fields::all() - library::Fields::RARE)
         .open_recorded(&tree.0)
         .expect("it is a folder");
     let absent = reader.absent_controllers().to_vec();
@@ -175,6 +180,20 @@ MEMORY  MAX WORKING ANON    TIME READ PATH△
         "{text}"
     );
     assert!(text.contains("3 cgroups, memory 1.4G"), "{text}");
+}
+
+#[test]
+fn help_begins_with_the_keys_of_what_is_shown() {
+    let first = |actions: &[Action]| {
+        let text = screen(&format!("help-{}", actions.len()), actions);
+        text.lines().next().map(str::to_owned)
+    };
+    let heading = |place: Place| Some(place.heading().to_owned());
+    assert_eq!(first(&[Action::Help]), heading(Place::Cgroups));
+    assert_eq!(
+        first(&[Action::Details, Action::Help]),
+        heading(Place::Cgroup)
+    );
 }
 
 #[test]

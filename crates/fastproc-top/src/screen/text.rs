@@ -1,6 +1,6 @@
 //! The screen as text, and its first line.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Screen, next_due};
 use crate::{
@@ -14,13 +14,14 @@ use crate::{
 
 impl Screen {
     /// Passes on screens as text, without the last line. Each comes after one interval, so that there is a comparison.
-    /// Ends after the requested number, or with the recording.
+    /// Ends after the requested number, or with the recording. Returns whether any had a row.
     pub fn batch<E: From<Error>>(
         &mut self,
         width: u16,
         height: Option<u16>,
         mut each: impl FnMut(String) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<bool, E> {
+        let mut any = false;
         self.is_text = true;
         self.begin()?;
         let mut due = Instant::now();
@@ -32,11 +33,13 @@ impl Screen {
             self.look()?;
             // Of a recording with a single snapshot, write that one.
             if self.state.paused && self.looks > 2 {
-                return Ok(());
+                return Ok(any);
             }
-            each(self.text(width, height))?;
+            let text = self.text(width, height);
+            any |= self.painter.admitted > 0;
+            each(text)?;
             if self.options.count.is_some_and(|count| self.looks > count) {
-                return Ok(());
+                return Ok(any);
             }
         }
     }
@@ -103,6 +106,30 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
             load(fifteen)
         );
     }
-    let _ = write!(title, "; {source} every {} s", state.settings.interval);
+    let _ = write!(title, "; {source}");
+    if feed.is_live() {
+        let _ = write!(title, " every {} s", state.settings.interval);
+    } else if let Some(time) = view.earlier.and_then(|earlier| view.machine.since(earlier)) {
+        let _ = write!(title, " every {} s", rounded(time));
+    }
     title
+}
+
+/// Seconds, with a digit or two after the point if they are not zero.
+fn rounded(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let digits = if seconds < 1.0 { 2 } else { 1 };
+    let text = format!("{seconds:.digits$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_has_no_more_digits_than_it_needs() {
+        let shown = [100, 1003, 10_010, 2500].map(|ms| rounded(Duration::from_millis(ms)));
+        assert_eq!(shown, ["0.1", "1", "10", "2.5"]);
+    }
 }

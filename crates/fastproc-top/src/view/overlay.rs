@@ -107,11 +107,17 @@ fn question(action: ProcessAction, state: &State, room: usize) -> String {
     }
 }
 
-/// Draws an overlay.
-pub fn draw(canvas: &mut Canvas<'_>, overlay: &mut Overlay, targets: &[Target], theme: Theme) {
+/// Draws an overlay. `below`: what is under it.
+pub fn draw(
+    canvas: &mut Canvas<'_>,
+    overlay: &mut Overlay,
+    targets: &[Target],
+    below: Place,
+    theme: Theme,
+) {
     match overlay {
         Overlay::List(list) => draw_list(canvas, list, theme),
-        Overlay::Help(window) => draw_help(canvas, window, theme),
+        Overlay::Help(window) => draw_help(canvas, window, below, theme),
         Overlay::Question { .. } if targets.len() > 1 => draw_targets(canvas, targets, theme),
         Overlay::Prompt { .. } | Overlay::Question { .. } => {}
     }
@@ -163,10 +169,12 @@ fn draw_list(canvas: &mut Canvas<'_>, list: &mut List, theme: Theme) {
     }
 }
 
-fn draw_help(canvas: &mut Canvas<'_>, window: &mut Window, theme: Theme) {
+/// Draws the help. That of `below` comes first.
+fn draw_help(canvas: &mut Canvas<'_>, window: &mut Window, below: Place, theme: Theme) {
     canvas.clear();
     let mut lines = Vec::new();
-    for place in Place::ALL {
+    let others = Place::ALL.into_iter().filter(|place| *place != below);
+    for place in [below].into_iter().chain(others) {
         lines.push((place.heading().to_owned(), String::new()));
         for binding in BINDINGS.iter().filter(|binding| binding.place == place) {
             let keys: Vec<_> = binding.keys.iter().map(|key: &Key| key.name()).collect();

@@ -12,6 +12,7 @@ use super::{
     error::Error,
     fields::Fields,
     files::Files,
+    lists::Lists,
     object::{Bpf, Met},
     pressure::Totals,
     record::Record,
@@ -168,8 +169,12 @@ impl Builder {
             .chain(Fields::CONTROLLERS)
         {
             if !has(controller) {
+                let is_asked_for = fields.intersects(groups);
                 fields -= groups;
-                absent.push(controller);
+                // Many kernels have none of the rare ones, and nobody misses them.
+                if is_asked_for || !Fields::RARE.intersects(groups) {
+                    absent.push(controller);
+                }
             }
         }
         let mut refusal = None;
@@ -196,7 +201,7 @@ impl Builder {
             files,
             met: Met::default(),
             shown: Vec::new(),
-            devices: Vec::new(),
+            lists: Lists::default(),
             lines: Lines::default(),
             proofs: None,
             candidates: Vec::new(),

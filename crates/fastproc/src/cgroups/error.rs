@@ -26,6 +26,12 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// The service reads another hierarchy than the one that was chosen.
+    #[error(
+        "a service shows the cgroups of its own /sys/fs/cgroup and /proc, and others were chosen; use the source files"
+    )]
+    OtherHierarchy,
+
     /// The BPF program would show cgroups whose files this process may not read.
     #[error(
         "CAP_DAC_READ_SEARCH is missing, so this user may not read what the BPF program shows; run as root, or use the \

@@ -2,6 +2,8 @@
 
 use super::{
     fields::Fields,
+    hugetlb::PageSizes,
+    lists::Lists,
     record::{Cpu, Device, Io, Memory, Pids, Pressure, Record, UNLIMITED},
     stat::Lines,
     tree::Tree,
@@ -11,6 +13,7 @@ use super::{
 #[derive(Debug, Default)]
 pub(super) struct Files {
     memory: Vec<u8>,
+    page_sizes: PageSizes,
 }
 
 impl Files {
@@ -61,7 +64,7 @@ impl Files {
         record: &mut Record,
         groups: Fields,
         lines: &Lines,
-        devices: &mut Vec<Device>,
+        lists: &mut Lists,
     ) {
         let id = record.identity.id;
         let mut filled = Fields::empty();
@@ -87,6 +90,7 @@ impl Files {
             record.pids = pids.unwrap_or_default();
         }
         if groups.contains(Fields::IO) {
+            let devices = &mut lists.devices;
             let at = devices.len();
             let parsed = self.text(tree, id, "io.stat").map(|text| io(text, devices));
             filled.set(Fields::IO, parsed.is_some());
@@ -100,6 +104,13 @@ impl Files {
             let pressure = self.pressure(tree, id);
             filled.set(Fields::PRESSURE, pressure.is_some());
             record.pressure = pressure.unwrap_or_default();
+        }
+        if groups.contains(Fields::HUGETLB) {
+            let mut sizes = std::mem::take(&mut self.page_sizes);
+            let hugetlb = sizes.read(self, tree, id, &mut lists.page_sizes);
+            self.page_sizes = sizes;
+            filled.set(Fields::HUGETLB, hugetlb.is_some());
+            record.hugetlb = hugetlb.unwrap_or_default();
         }
         let before = Fields::from_bits_retain(record.identity.groups);
         record.identity.groups = ((before - groups) | filled).bits();
@@ -200,7 +211,7 @@ fn number(word: &str) -> Option<u64> {
 }
 
 /// The value of a line.
-fn value(text: &str, name: &str) -> Option<u64> {
+pub(super) fn value(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (found, value) = line.split_once(' ')?;
         (found == name).then(|| value.parse().ok())?

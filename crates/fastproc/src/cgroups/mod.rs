@@ -37,7 +37,9 @@ mod difference;
 mod error;
 mod fields;
 mod files;
+mod hugetlb;
 mod limits;
+mod lists;
 mod object;
 mod pressure;
 mod proofs;
@@ -54,10 +56,11 @@ use std::{
 };
 
 use files::Files;
+use lists::Lists;
 use object::{Bpf, Met};
 use pressure::Totals;
 use proofs::Proofs;
-use record::{Device, Record};
+use record::Record;
 use served::Served;
 use stat::Lines;
 use tree::Tree;
@@ -90,7 +93,7 @@ pub struct Cgroups {
     files: Files,
     met: Met,
     shown: Vec<u32>,
-    devices: Vec<Device>,
+    lists: Lists,
     lines: Lines,
     proofs: Option<Proofs>,
     /// Cgroups whose memory.stat the next walk compares with the text.
@@ -133,8 +136,8 @@ impl Cgroups {
         self.refusal.as_ref()
     }
 
-    /// The controllers that this hierarchy lacks, of `cpu`, `memory`, `pids` and `io`: they are on version 1, or the
-    /// kernel lacks them. Their values are unknown.
+    /// The controllers that this hierarchy lacks, of `cpu`, `memory`, `pids` and `io`, and of `hugetlb` if it was asked
+    /// for: they are on version 1, or the kernel lacks them. Their values are unknown.
     pub fn absent_controllers(&self) -> &[&'static str] {
         &self.absent
     }
@@ -166,7 +169,7 @@ impl Cgroups {
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
         // Until then nothing is read, and the last snapshot stays.
         self.check_count()?;
-        self.devices.clear();
+        self.lists.clear();
         let read = self.read();
         if let Err(error) = self.tree.check().and(read) {
             self.shown.clear();
@@ -194,14 +197,15 @@ impl Cgroups {
 
     /// Returns the last snapshot again. It is empty if there was none, or if making the last one failed.
     pub fn last(&self) -> Snapshot<'_> {
-        let records = match &self.reader {
-            Reader::Bpf(bpf) => bpf.parts(self.met).0,
-            Reader::Service(served) => &served.records,
-            Reader::Files(records) => records,
+        let (records, cpu_times): (&[Record], &[u64]) = match &self.reader {
+            Reader::Bpf(bpf) => (bpf.records(self.met), bpf.cpu_times(self.met)),
+            Reader::Service(served) => (&served.records, &[]),
+            Reader::Files(records) => (records, &[]),
         };
         Snapshot {
             records,
-            devices: &self.devices,
+            lists: &self.lists,
+            cpu_times,
             shown: &self.shown,
             tree: &self.tree,
             lines: &self.lines,
@@ -215,13 +219,13 @@ impl Cgroups {
             return;
         }
         let files = [
-            (Fields::CPU, "cpu.stat"),
+            (Fields::CPU.union(Fields::CPU_TIMES), "cpu.stat"),
             (Fields::MEMORY_STAT, "memory.stat"),
             (Fields::IO, "io.stat"),
         ];
         let wanted: Vec<_> = files
             .into_iter()
-            .filter(|(group, _)| self.fields.contains(*group))
+            .filter(|(groups, _)| self.fields.intersects(*groups))
             .collect();
         if wanted.is_empty() {
             return;
@@ -241,7 +245,7 @@ impl Cgroups {
             tree,
             files,
             shown,
-            devices,
+            lists,
             lines,
             fields,
             ..
@@ -252,7 +256,7 @@ impl Cgroups {
             Reader::Files(records) => records,
         };
         self.met.began_ns = boottime_ns();
-        devices.clear();
+        lists.clear();
         records.clear();
         shown.clear();
         tree.begin();
@@ -276,8 +280,8 @@ impl Cgroups {
                 {
                     *lines = Lines::new(text, None);
                 }
-                files.fill(tree, &mut record, *fields, lines, devices);
-                sum_io(&mut record, devices);
+                files.fill(tree, &mut record, *fields, lines, lists);
+                lists.sum_io(&mut record);
                 shown.push(records.len() as u32);
                 records.push(record);
             }
@@ -321,7 +325,7 @@ impl Cgroups {
         shown.clear();
         self.met = Met::default();
         self.met = bpf.walk(tree.bounds.cgroups)?;
-        let (records, _) = bpf.parts(self.met);
+        let records = bpf.records(self.met);
         tree.begin();
         for (at, record) in records.iter().enumerate() {
             if tree.meet(record.identity.id, record.identity.parent) {
@@ -348,7 +352,7 @@ impl Cgroups {
         if !self.fields.contains(Fields::MEMORY_STAT) || self.by_text {
             return Vec::new();
         }
-        let (records, _) = bpf.parts(self.met);
+        let records = bpf.records(self.met);
         let with_stat = shown.iter().map(|&at| &records[at as usize]);
         let with_stat = with_stat.filter(|record| {
             let identity = &record.identity;
@@ -402,7 +406,7 @@ impl Cgroups {
         let (Reader::Bpf(bpf), Some(proofs)) = (&self.reader, &mut self.proofs) else {
             return;
         };
-        let (records, _) = bpf.parts(self.met);
+        let records = bpf.records(self.met);
         for ((id, before), after) in ids.iter().zip(before).zip(&after) {
             let record = records.iter().find(|record| record.identity.id == *id);
             if let (Some(record), Some(before), Some(after)) = (record, before, after)
@@ -427,7 +431,7 @@ impl Cgroups {
             tree,
             files,
             shown,
-            devices,
+            lists,
             lines,
             fields,
             totals,
@@ -440,8 +444,8 @@ impl Cgroups {
         if stat_is_text {
             from_files |= *fields & Fields::MEMORY_STAT;
         }
-        let (records, of_program) = bpf.records_mut(self.met);
-        devices.extend_from_slice(of_program);
+        let (records, devices) = bpf.records_mut(self.met);
+        lists.devices.extend_from_slice(devices);
         for &at in shown.iter() {
             let record = &mut records[at as usize];
             let is_root = record.identity.parent == 0;
@@ -451,7 +455,7 @@ impl Cgroups {
                 missing |= Fields::PRESSURE;
             }
             if !missing.is_empty() {
-                files.fill(tree, record, missing, lines, devices);
+                files.fill(tree, record, missing, lines, lists);
             }
             if !is_root {
                 adjust(&mut record.cpu);
@@ -459,7 +463,7 @@ impl Cgroups {
             if fields.contains(Fields::PRESSURE) {
                 totals.raise(record);
             }
-            sum_io(record, devices);
+            lists.sum_io(record);
         }
         totals.forget(shown.len(), |id| tree.path(id).is_some());
     }
@@ -474,21 +478,4 @@ fn adjust(cpu: &mut record::Cpu) {
         time(cpu.prev_utime_ns, cpu.prev_stime_ns),
     );
     (cpu.user_ns, cpu.system_ns) = (shown.utime_ns, shown.stime_ns);
-}
-
-fn sum_io(record: &mut Record, devices: &[Device]) {
-    if record.identity.groups & Fields::IO.bits() == 0 {
-        return;
-    }
-    let (at, count) = (record.io.devices_at as usize, record.io.devices as usize);
-    let io = &mut record.io;
-    (io.rbytes, io.wbytes, io.dbytes, io.rios, io.wios, io.dios) = (0, 0, 0, 0, 0, 0);
-    for device in devices.get(at..at + count).unwrap_or_default() {
-        io.rbytes = io.rbytes.wrapping_add(device.rbytes);
-        io.wbytes = io.wbytes.wrapping_add(device.wbytes);
-        io.dbytes = io.dbytes.wrapping_add(device.dbytes);
-        io.rios = io.rios.wrapping_add(device.rios);
-        io.wios = io.wios.wrapping_add(device.wios);
-        io.dios = io.dios.wrapping_add(device.dios);
-    }
 }

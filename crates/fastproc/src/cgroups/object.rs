@@ -67,6 +67,7 @@ struct Walk {
     run: Mapping<Run>,
     records: Mapping<Record>,
     devices: Mapping<Device>,
+    cpu_times: Mapping<u64>,
 }
 
 /// The result of a walk.
@@ -96,7 +97,14 @@ impl Bpf {
         .concat();
         let types = KernelTypes::read(Wanted {
             object: Some(&OBJECT),
-            structures: &["memcg_vmstats", "cgroup", "psi_group", "cfs_rq"],
+            structures: &[
+                "memcg_vmstats",
+                "cgroup",
+                "psi_group",
+                "cfs_rq",
+                "cgroup_rstat_cpu",
+                "cgroup_rstat_base_cpu",
+            ],
             functions: &["bpf_rdonly_cast", "bpf_rcu_read_lock", SINCE_6_7],
             constants: &constants,
             ..Wanted::default()
@@ -119,7 +127,19 @@ impl Bpf {
         let calculates_pressure = types.offset("psi_group", "pcpu").is_some()
             && types.offset("cgroup", "psi").is_some()
             && types.offset("cfs_rq", "rq").is_some();
-        let mut groups = fields;
+        let has_cpu_times = [
+            ("cgroup_rstat_base_cpu", "rstat_base_cpu"),
+            ("cgroup_rstat_cpu", "rstat_cpu"),
+        ]
+        .into_iter()
+        .any(|(structure, pointer)| {
+            types.offset(structure, "subtree_bstat").is_some()
+                && types.offset("cgroup", pointer).is_some()
+        });
+        let mut groups = fields - Fields::HUGETLB;
+        if !has_cpu_times {
+            groups -= Fields::CPU_TIMES;
+        }
         groups.set(
             Fields::PRESSURE,
             fields.contains(Fields::PRESSURE) && calculates_pressure,
@@ -211,11 +231,16 @@ impl Bpf {
         })
     }
 
-    pub(super) fn parts(&self, met: Met) -> (&[Record], &[Device]) {
-        (
-            &self.loaded.records.as_slice()[..met.records],
-            &self.loaded.devices.as_slice()[..met.devices],
-        )
+    pub(super) fn records(&self, met: Met) -> &[Record] {
+        &self.loaded.records.as_slice()[..met.records]
+    }
+
+    /// CPU times of each record, for every CPU. Empty if they are not read.
+    pub(super) fn cpu_times(&self, met: Met) -> &[u64] {
+        let times = self.loaded.cpu_times.as_slice();
+        times
+            .get(..met.records * self.settings.cpus as usize)
+            .unwrap_or_default()
     }
 
     pub(super) fn records_mut(&mut self, met: Met) -> (&mut [Record], &[Device]) {
@@ -242,6 +267,12 @@ impl Walk {
         loader.set_len("records", capacity.records)?;
         loader.set_len("places", capacity.records)?;
         loader.set_len("devices", capacity.devices)?;
+        let times = if settings.groups & Fields::CPU_TIMES.bits() == 0 {
+            1
+        } else {
+            capacity.records.saturating_mul(settings.cpus)
+        };
+        loader.set_len("cpu_times", times)?;
         let has_pressure = settings.groups & Fields::PRESSURE.bits() != 0;
         if !has_pressure {
             loader.skip(COMPARE_CLOCKS);
@@ -255,6 +286,7 @@ impl Walk {
             run: loaded.map(".data.run", 1)?,
             records: loaded.map("records", capacity.records)?,
             devices: loaded.map("devices", capacity.devices)?,
+            cpu_times: loaded.map("cpu_times", times)?,
         })
     }
 }

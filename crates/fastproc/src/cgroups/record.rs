@@ -24,12 +24,12 @@ impl Record {
     }
 
     /// A copy with only these groups, as the service shares it: with what the files show, so times are whole
-    /// microseconds.
+    /// microseconds. It has none of [`Fields::RARE`].
     #[doc(hidden)]
     #[must_use]
     pub fn shared(&self, groups: Fields) -> Self {
         let had = Fields::from_bits_retain(self.identity.groups);
-        let groups = groups & had;
+        let groups = (groups & had) - Fields::RARE;
         let mut shared = Self {
             identity: self.identity,
             ..Self::default()

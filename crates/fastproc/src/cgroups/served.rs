@@ -1,7 +1,6 @@
 //! Reads cgroups from the service, for users without the right to load BPF programs.
 
 use std::{
-    io,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -10,13 +9,14 @@ use super::{
     Cgroups, Reader,
     error::Error,
     fields::Fields,
+    lists::Lists,
     record::{self, Device, Record},
     stat::Lines,
     tree::Tree,
 };
 use crate::{
     base::{cgroup_root, error, error::service::Error as ServiceError, proc_root},
-    source::service::{CgroupClient, DEFAULT_SOCKET, wire::part},
+    source::service::{CgroupClient, wire::part},
 };
 
 /// How long to wait for an answer if there is another source, and if there is none.
@@ -39,7 +39,7 @@ pub(super) struct Served {
 struct Target<'a> {
     tree: &'a mut Tree,
     shown: &'a mut Vec<u32>,
-    devices: &'a mut Vec<Device>,
+    lists: &'a mut Lists,
     lines: &'a mut Lines,
 }
 
@@ -53,13 +53,10 @@ impl Served {
     ) -> Result<Self, Error> {
         let failed = |error: ServiceError| Error::from(error::Error::from(error));
         // The service reads its own hierarchy.
-        let path = path.filter(|_| !cgroup_root::is_set() && !proc_root::is_elsewhere());
-        let path = path.ok_or_else(|| {
-            failed(ServiceError::NotThere {
-                path: DEFAULT_SOCKET.into(),
-                source: io::Error::other("another hierarchy or no service was chosen"),
-            })
-        })?;
+        if cgroup_root::is_set() || proc_root::is_elsewhere() {
+            return Err(Error::OtherHierarchy);
+        }
+        let path = path.ok_or_else(|| failed(ServiceError::NotWanted))?;
         let wait = timeout.unwrap_or(if only { LONG } else { SHORT });
         Ok(Self {
             client: CgroupClient::open(path, wait).map_err(failed)?,
@@ -103,7 +100,7 @@ impl Served {
         let Target {
             tree,
             shown,
-            devices,
+            lists,
             lines,
         } = target;
         let records = self.client.part::<Record>(part::CGROUPS)?;
@@ -114,6 +111,7 @@ impl Served {
             return None;
         }
         lines.set_names(std::str::from_utf8(names).ok()?);
+        let devices = &mut lists.devices;
         devices.extend_from_slice(self.client.part::<Device>(part::DEVICES)?);
         self.records.clear();
         self.records.extend_from_slice(records);
@@ -137,9 +135,11 @@ impl Cgroups {
         let Self {
             reader: Reader::Service(served),
             tree,
+            files,
             shown,
-            devices,
+            lists,
             lines,
+            fields,
             ..
         } = self
         else {
@@ -148,11 +148,22 @@ impl Cgroups {
         let target = Target {
             tree,
             shown,
-            devices,
+            lists,
             lines,
         };
-        let began_ns = served.read(self.fields, self.max_age, target)?;
-        self.met.began_ns = began_ns.unwrap_or_default();
-        Ok(began_ns.is_some())
+        let asked = *fields - Fields::RARE;
+        let Some(began_ns) = served.read(asked, self.max_age, target)? else {
+            self.met.began_ns = 0;
+            return Ok(false);
+        };
+        self.met.began_ns = began_ns;
+        // These are only in files, which this process can read as well as the service.
+        let missing = *fields & Fields::HUGETLB;
+        if !missing.is_empty() {
+            for record in &mut served.records {
+                files.fill(tree, record, missing, lines, lists);
+            }
+        }
+        Ok(true)
     }
 }

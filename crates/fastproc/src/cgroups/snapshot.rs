@@ -2,7 +2,8 @@
 
 use super::{
     fields::Fields,
-    record::{Device, Record},
+    lists::Lists,
+    record::{Device, PageSize, Record},
     stat::{Lines, StatLine},
     tree::Tree,
 };
@@ -11,7 +12,9 @@ use super::{
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
     pub(super) records: &'a [Record],
-    pub(super) devices: &'a [Device],
+    pub(super) lists: &'a Lists,
+    /// CPU times: of each record that has them, one for each CPU.
+    pub(super) cpu_times: &'a [u64],
     /// The indices of records that are shown.
     pub(super) shown: &'a [u32],
     pub(super) tree: &'a Tree,
@@ -135,9 +138,29 @@ impl<'a> Cgroup<'a> {
     pub fn devices(self) -> &'a [Device] {
         let devices = self.io().and_then(|io| {
             let (at, count) = (io.devices_at as usize, io.devices as usize);
-            self.snapshot.devices.get(at..at + count)
+            self.snapshot.lists.devices.get(at..at + count)
         });
         devices.unwrap_or_default()
+    }
+
+    /// Huge pages by their size: the files hugetlb.SIZE.*.
+    pub fn page_sizes(self) -> &'a [PageSize] {
+        let sizes = self.hugetlb().and_then(|hugetlb| {
+            let (at, count) = (hugetlb.sizes_at as usize, hugetlb.sizes as usize);
+            self.snapshot.lists.page_sizes.get(at..at + count)
+        });
+        sizes.unwrap_or_default()
+    }
+
+    /// CPU time by CPU, in nanoseconds: the place is the number of the CPU. Their sum is
+    /// [`usage_ns`](super::record::Cpu::usage_ns). Empty if it is not known: only the source `bpf` has it, and not of the
+    /// root.
+    pub fn time_by_cpu(self) -> &'a [u64] {
+        let times = self.cpu_times().and_then(|times| {
+            let (at, count) = (times.times_at as usize, times.cpus as usize);
+            self.snapshot.cpu_times.get(at..at + count)
+        });
+        times.unwrap_or_default()
     }
 
     fn group<T>(self, group: Fields, value: &'a T) -> Option<&'a T> {

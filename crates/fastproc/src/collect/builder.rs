@@ -208,6 +208,11 @@ impl Builder {
                     shows: "another",
                 });
             }
+            Some(SourceKind::Service)
+                if self.socket.is_none() && service::socket_path().is_none() =>
+            {
+                return Err(service::Error::NotWanted.into());
+            }
             Some(SourceKind::Service) => Some(ServiceLink::new(&self, &host, true)),
             // A service returns what its own /proc shows.
             None if self.socket.is_some() && !proc_root::is_elsewhere() => {

@@ -18,6 +18,7 @@
 mod names;
 mod origin;
 mod pod_uid;
+mod runtime_files;
 #[cfg(test)]
 mod tests;
 mod unit;

@@ -1,21 +1,13 @@
 //! The names of containers and pods, from files that the runtimes keep on the host's disk.
 
-use std::{
-    collections::HashMap,
-    io::Read,
-    path::{Path, PathBuf},
+use std::{collections::HashMap, path::PathBuf};
+
+use super::{
+    origin::{Origin, Runtime, is_id},
+    runtime_files,
 };
-
-use rustix::fs::{Mode, OFlags};
-use serde_json::Value;
-
-use super::origin::{Origin, Runtime, is_id};
 use crate::base::proc_root;
 
-/// The longest file that is read. A container's file has about 20 KiB; Podman has one file for all containers.
-const LONGEST_FILE: u64 = 16 << 20;
-/// The longest name. Names of Kubernetes have at most 253 bytes, and that of an image may have a digest.
-const LONGEST_NAME: usize = 1024;
 /// The number of containers whose names are kept.
 const MOST_KEPT: usize = 10_000;
 
@@ -127,158 +119,12 @@ impl Names {
         let Some(id) = id else {
             return Labels::default();
         };
-        let is_possible = |by: Runtime| origin.runtime.is_none_or(|runtime| runtime == by);
-        let roots = self.roots.iter();
-        let files = roots.flat_map(|root| FILES.iter().map(move |file| (root, file)));
-        let files = files.filter(|(_, file)| is_possible(file.runtime));
-        let mut found = files.filter_map(|(root, file)| {
-            let path = root.join(file.path.replace("ID", id));
-            let content = serde_json::from_slice(&read_file(&path)?).ok()?;
-            file.format.labels(&content, id)
-        });
+        let mut found = self
+            .roots
+            .iter()
+            .filter_map(|root| runtime_files::labels(root, id, origin.runtime));
         found.next().unwrap_or_default()
     }
-}
-
-/// A file of a runtime.
-struct File {
-    runtime: Runtime,
-    /// Its path, with `ID` for the id of the container.
-    path: &'static str,
-    format: Format,
-}
-
-/// The format of a file.
-enum Format {
-    Bundle,
-    Docker,
-    Podman,
-}
-
-impl Format {
-    /// The names of the container with this id.
-    fn labels(&self, content: &Value, id: &str) -> Option<Labels> {
-        match self {
-            Self::Bundle => Some(of_bundle(content)),
-            Self::Docker => Some(of_docker(content)),
-            Self::Podman => of_podman(content, id),
-        }
-    }
-}
-
-const fn file(runtime: Runtime, path: &'static str, format: Format) -> File {
-    File {
-        runtime,
-        path,
-        format,
-    }
-}
-
-#[rustfmt::skip]
-const FILES: &[File] = &[
-    // For each namespace of containerd, and each folder of a distribution of Kubernetes.
-    file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/default/ID/config.json", Format::Bundle),
-    file(Runtime::Containerd, "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::Containerd, "run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::Containerd, "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::CriO, "run/containers/storage/overlay-containers/ID/userdata/config.json", Format::Bundle),
-    file(Runtime::CriO, "var/lib/containers/storage/overlay-containers/ID/userdata/config.json", Format::Bundle),
-    file(Runtime::Docker, "var/lib/docker/containers/ID/config.v2.json", Format::Docker),
-    file(Runtime::Docker, "var/snap/docker/common/var-lib-docker/containers/ID/config.v2.json", Format::Docker),
-    file(Runtime::Podman, "var/lib/containers/storage/overlay-containers/containers.json", Format::Podman),
-    file(Runtime::Podman, "var/lib/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
-    file(Runtime::Podman, "run/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
-];
-
-/// Reads a whole file, unless it is too long or not a regular file, which could make the reader wait.
-fn read_file(path: &Path) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-    let file = std::fs::File::from(file);
-    let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > LONGEST_FILE {
-        return None;
-    }
-    let mut content = Vec::new();
-    file.take(LONGEST_FILE).read_to_end(&mut content).ok()?;
-    Some(content)
-}
-
-/// The first of these members that is a non-empty text.
-fn text(object: Option<&Value>, members: &[&str]) -> Option<Box<str>> {
-    let texts = members
-        .iter()
-        .filter_map(|member| object?.get(member)?.as_str());
-    let mut texts = texts.filter(|text| !text.is_empty() && text.len() <= LONGEST_NAME);
-    texts.next().map(Into::into)
-}
-
-/// The labels that the kubelet sets for every runtime.
-fn of_kubelet(labels: Option<&Value>) -> Labels {
-    Labels {
-        name: text(labels, &["io.kubernetes.container.name"]),
-        pod: text(labels, &["io.kubernetes.pod.name"]),
-        namespace: text(labels, &["io.kubernetes.pod.namespace"]),
-        image: None,
-    }
-}
-
-/// The annotations of an OCI bundle: those of containerd's plugin for Kubernetes, of CRI-O, or of nerdctl.
-fn of_bundle(bundle: &Value) -> Labels {
-    let annotations = bundle.get("annotations");
-    let labels = of_kubelet(annotations);
-    let text = |members| text(annotations, members);
-    Labels {
-        name: labels
-            .name
-            .or_else(|| text(&["io.kubernetes.cri.container-name", "nerdctl/name"])),
-        pod: labels
-            .pod
-            .or_else(|| text(&["io.kubernetes.cri.sandbox-name"])),
-        namespace: labels
-            .namespace
-            .or_else(|| text(&["io.kubernetes.cri.sandbox-namespace"])),
-        image: text(&[
-            "io.kubernetes.cri.image-name",
-            "io.kubernetes.cri-o.ImageName",
-        ]),
-    }
-}
-
-/// The names in Docker's file of a container.
-fn of_docker(container: &Value) -> Labels {
-    let config = container.get("Config");
-    let labels = of_kubelet(config.and_then(|config| config.get("Labels")));
-    let name = || {
-        let name = text(Some(container), &["Name"])?;
-        Some(
-            name.strip_prefix('/')
-                .map_or_else(|| name.clone(), Into::into),
-        )
-    };
-    Labels {
-        name: labels.name.or_else(name),
-        image: text(config, &["Image"]),
-        ..labels
-    }
-}
-
-/// The names in Podman's list of all containers. The data of each is JSON in a text.
-fn of_podman(list: &Value, id: &str) -> Option<Labels> {
-    let is_it = |container: &&Value| container.get("id").and_then(Value::as_str) == Some(id);
-    let container = list.as_array()?.iter().find(is_it)?;
-    let metadata = container.get("metadata").and_then(Value::as_str);
-    let metadata: Option<Value> = metadata.and_then(|text| serde_json::from_str(text).ok());
-    let first_name = container
-        .get("names")
-        .and_then(|names| names.get(0)?.as_str())
-        .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME);
-    Some(Labels {
-        name: text(metadata.as_ref(), &["name"]).or_else(|| first_name.map(Into::into)),
-        image: text(metadata.as_ref(), &["image-name"]),
-        ..Labels::default()
-    })
 }
 
 #[cfg(test)]
@@ -287,7 +133,7 @@ mod tests {
 
     use fastproc_testbed::Folder;
 
-    use super::*;
+    use super::{super::runtime_files::LONGEST_NAME, *};
 
     const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
 

@@ -2,9 +2,10 @@
 
 use super::{
     arch::ArchRow,
+    kinds::{Group, Groups, Scalar, int_of},
     layout::{Cpu, Run, WANT_COUNTS, WANT_SOFTIRQS, WANT_TIMES},
     object::Slot,
-    routes::{Group, Groups, Routes, Scalar, int_of},
+    routes::Routes,
 };
 use crate::text::machine_stat::{self, CpuTimes, MachineStat};
 

@@ -38,6 +38,7 @@ mod forks;
 mod gather;
 mod interrupts;
 mod kept_file;
+mod kinds;
 mod layout;
 mod object;
 mod reader;

@@ -13,9 +13,10 @@ use super::{
     Error,
     descriptors::Descriptors,
     gather::{self, DirtyLines, Known},
+    kinds::Scalar,
     object::{Object, Slot},
     report::{Report, Route, WhyText},
-    routes::{Routes, Scalar, Survey},
+    routes::{Routes, Survey},
     trust::{Line, StatLine},
 };
 use crate::{base::timing, text::vmstat::Names};

@@ -93,9 +93,6 @@ pub(crate) fn check(
 
 /// Refuses a reader from whom the kernel would hide what the programs see, or who may not load programs.
 pub(crate) fn permitted() -> Result<(), Error> {
-    if in_user_namespace() {
-        return Err(Error::Namespace { namespace: "user" });
-    }
     may_load()?;
     hidepid()?;
     lockdown()?;
@@ -139,6 +136,10 @@ fn effective() -> CapabilitySet {
 
 /// Whether this thread may load programs at all.
 pub(crate) fn may_load() -> Result<(), Error> {
+    // Its capabilities do not count outside of it.
+    if in_user_namespace() {
+        return Err(Error::Namespace { namespace: "user" });
+    }
     capabilities()?;
     system_call()
 }

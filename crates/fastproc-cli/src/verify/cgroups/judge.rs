@@ -155,6 +155,7 @@ fn only_grows(file: &str, line: &str) -> bool {
         | "memory.peak"
         | "memory.swap.peak"
         | "pids.peak"
+        | "hugetlb.*.events"
         | "io.stat" => true,
         _ => false,
     }

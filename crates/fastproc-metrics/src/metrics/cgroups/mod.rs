@@ -39,6 +39,8 @@ pub struct CgroupSettings {
     pub source: Option<Source>,
     /// The number of cgroups that have metrics; those that come first in the tree.
     pub most: usize,
+    /// Whether huge pages have metrics, for which some more files are read.
+    pub hugetlb: bool,
 }
 
 /// Reads cgroups, and writes what was read.
@@ -90,8 +92,10 @@ impl CgroupMetrics {
         settings: CgroupSettings,
         names: Arc<Mutex<Names>>,
     ) -> Result<Self, cgroups::Error> {
+        let mut fields = Fields::all() - Fields::RARE;
+        fields.set(Fields::HUGETLB, settings.hugetlb);
         let cgroups = Cgroups::builder()
-            .fields(Fields::all())
+            .fields(fields)
             .source(settings.source)
             .open_at(None)?;
         Ok(Self::new(cgroups, settings.most, names))
@@ -227,6 +231,14 @@ impl CgroupMetrics {
                             let label = self.devices.get(&(device.major, device.minor));
                             let label = label.map_or("", String::as_str);
                             write(row, label, Value::Whole(get(device)));
+                        }
+                    }
+                    Get::PageSize(get) => {
+                        for size in row.cgroup.page_sizes() {
+                            if let Some(value) = get(size) {
+                                let label = format!(",pagesize=\"{}\"", size.name());
+                                write(row, &label, Value::Whole(value));
+                            }
                         }
                     }
                 }

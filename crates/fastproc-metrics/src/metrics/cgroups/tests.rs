@@ -13,7 +13,12 @@ const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a
 const POD: &str = "kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice";
 
 /// The files of a container that has a quota, and read and wrote a disk.
-const FILES: [(&str, &str); 16] = [
+const FILES: [(&str, &str); 21] = [
+    ("cgroup.controllers", "hugetlb\n"),
+    ("hugetlb.2MB.current", "6291456\n"),
+    ("hugetlb.2MB.rsvd.current", "4194304\n"),
+    ("hugetlb.2MB.events", "max 22\n"),
+    ("hugetlb.1GB.current", "0\n"),
     (
         "cpu.stat",
         "usage_usec 1500001\nuser_usec 1000000\nsystem_usec 500001\nnice_usec 0\nnr_periods 40\nnr_throttled 30\n\
@@ -94,6 +99,9 @@ container_fs_reads_bytes_total|,device=\"0:77\"|14
 container_fs_reads_total|,device=\"0:77\"|16
 container_fs_writes_bytes_total|,device=\"0:77\"|15
 container_fs_writes_total|,device=\"0:77\"|17
+container_hugetlb_usage_bytes|,pagesize=\"2MB\"|4194304
+container_hugetlb_usage_bytes|,pagesize=\"1GB\"|0
+container_hugetlb_failcnt|,pagesize=\"2MB\"|22
 container_threads||5
 container_threads_max||0
 container_pressure_cpu_waiting_seconds_total||0.000018
@@ -113,7 +121,7 @@ impl Host {
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("fastproc-cgroup-metrics-{}-{next}", std::process::id());
         let host = Self(std::env::temp_dir().join(name));
-        host.write("tree/cgroup.controllers", "cpu io memory pids\n");
+        host.write("tree/cgroup.controllers", "cpu hugetlb io memory pids\n");
         host
     }
 

@@ -18,6 +18,11 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The environment says that no service is to be used.
+    #[error(
+        "FASTPROC_SOCKET is empty, so no service is used; unset it, or let it name the socket of a service"
+    )]
+    NotWanted,
     /// Another user than root or this one runs it, in a folder that not only root can write to.
     #[error("the service at {} runs as user {uid}; only a service that runs as root or as this user is trusted, or whose socket is in a folder that only root can write", path.display())]
     Untrusted {

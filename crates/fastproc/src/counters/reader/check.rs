@@ -6,8 +6,8 @@ use super::{Gathered, Irqs, Reader};
 use crate::{
     counters::{
         Error, MachineFile, Want, clock,
+        kinds::Scalar,
         report::{Route, WhyText},
-        routes::Scalar,
         shared::{Kernel, Plan, lock},
         trust::{self, StatLine},
     },

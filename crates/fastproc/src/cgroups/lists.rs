@@ -1,0 +1,40 @@
+//! What cgroups have several of: the records refer to ranges of these lists.
+
+use super::{
+    fields::Fields,
+    record::{Device, PageSize, Record},
+};
+
+/// The lists of a snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    /// Block devices.
+    pub(super) devices: Vec<Device>,
+    /// Sizes of huge pages.
+    pub(super) page_sizes: Vec<PageSize>,
+}
+
+impl Lists {
+    pub(super) fn clear(&mut self) {
+        self.devices.clear();
+        self.page_sizes.clear();
+    }
+
+    /// Sets the sums over the block devices.
+    pub(super) fn sum_io(&self, record: &mut Record) {
+        if record.identity.groups & Fields::IO.bits() == 0 {
+            return;
+        }
+        let (at, count) = (record.io.devices_at as usize, record.io.devices as usize);
+        let io = &mut record.io;
+        (io.rbytes, io.wbytes, io.dbytes, io.rios, io.wios, io.dios) = (0, 0, 0, 0, 0, 0);
+        for device in self.devices.get(at..at + count).unwrap_or_default() {
+            io.rbytes = io.rbytes.wrapping_add(device.rbytes);
+            io.wbytes = io.wbytes.wrapping_add(device.wbytes);
+            io.dbytes = io.dbytes.wrapping_add(device.dbytes);
+            io.rios = io.rios.wrapping_add(device.rios);
+            io.wios = io.wios.wrapping_add(device.wios);
+            io.dios = io.dios.wrapping_add(device.dios);
+        }
+    }
+}
