@@ -31,12 +31,14 @@
 //! in a cgroup namespace sees no others. The source `bpf` also needs `CAP_DAC_READ_SEARCH`. Without it a service is
 //! asked, which checks what this user may read, or the files are read, and the kernel decides.
 
+mod average_clock;
 mod bounds;
 mod builder;
 mod difference;
 mod error;
 mod fields;
 mod files;
+mod ids;
 mod limits;
 mod object;
 mod pressure;
@@ -445,15 +447,16 @@ impl Cgroups {
         for &at in shown.iter() {
             let record = &mut records[at as usize];
             let is_root = record.identity.parent == 0;
-            let mut missing = if is_root { *fields } else { from_files };
-            let has_pressure = record.identity.groups & Fields::PRESSURE.bits() != 0;
-            if has_pressure && record.pressure.from_files != 0 {
-                missing |= Fields::PRESSURE;
-            }
-            if !missing.is_empty() {
-                files.fill(tree, record, missing, lines, devices);
-            }
-            if !is_root {
+            if is_root {
+                files.fill_root(tree, record, *fields, lines, devices);
+            } else {
+                let has_pressure = record.identity.groups & Fields::PRESSURE.bits() != 0;
+                if has_pressure && record.pressure.from_files != 0 {
+                    files.complete_pressure(tree, record);
+                }
+                if !from_files.is_empty() {
+                    files.fill(tree, record, from_files, lines, devices);
+                }
                 adjust(&mut record.cpu);
             }
             if fields.contains(Fields::PRESSURE) {
