@@ -1,6 +1,7 @@
 //! Compares cgroups: the kernel's files, a snapshot, the kernel's files again.
 
 mod judge;
+mod totals;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -8,6 +9,7 @@ use std::{
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Instant,
 };
 
 use fastproc::{
@@ -20,7 +22,10 @@ use rustix::{
 };
 use serde::Serialize;
 
-use self::judge::{Judgement, Shape, compare, judge};
+use self::{
+    judge::{Judgement, Shape, compare, judge},
+    totals::{Bound, Totals, totals},
+};
 use super::{Args, again, tally::Counts};
 use crate::{Failure, privileges};
 
@@ -176,13 +181,7 @@ impl Shown {
             ),
             Self::Type => ["domain\n", "threaded\n"][usize::from(identity.threaded == 1)].into(),
             Self::Pressure(at) => {
-                let pressure = cgroup.pressure()?;
-                let [some, full] = [
-                    [pressure.cpu_some_ns, pressure.cpu_full_ns],
-                    [pressure.memory_some_ns, pressure.memory_full_ns],
-                    [pressure.io_some_ns, pressure.io_full_ns],
-                ][at]
-                    .map(|ns| ns / 1000);
+                let [some, full] = totals(cgroup)?[at];
                 format!("some total={some}\nfull total={full}\n")
             }
         })
@@ -200,6 +199,8 @@ impl Shown {
 struct Opened {
     path: String,
     id: u64,
+    /// Before its files were read.
+    began: Instant,
     files: Vec<(&'static str, Shown, OwnedFd, String)>,
 }
 
@@ -210,6 +211,7 @@ impl Opened {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
         let id = fstat(&directory).ok()?.st_ino;
+        let began = Instant::now();
         let files = files().filter_map(|(name, shown)| {
             let file = openat(&directory, name, flags, Mode::empty()).ok()?;
             let text = text(&file).ok()?;
@@ -222,6 +224,7 @@ impl Opened {
             .then(|| Self {
                 path: folder.display().to_string(),
                 id,
+                began,
                 files,
             })
     }
@@ -256,6 +259,8 @@ struct Comparison {
     removed: u64,
     /// The cgroups that were seen to be gone.
     gone: HashSet<u64>,
+    /// The totals of pressure that the last snapshot showed.
+    totals: HashMap<u64, Totals>,
     examples: Vec<Example>,
 }
 
@@ -303,6 +308,7 @@ impl Comparison {
     }
 
     fn snapshot(&mut self, snapshot: Snapshot<'_>, opened: &[Opened], left: &mut Left) {
+        let ended = Instant::now();
         let mut shown = HashMap::new();
         for cgroup in snapshot.iter() {
             let is_twice = shown.insert(cgroup.id(), cgroup).is_some();
@@ -337,9 +343,18 @@ impl Comparison {
             for (name, how, before, after) in texts {
                 let ours = how.text(snapshot, found);
                 let kernel = [before.as_str(), after.as_str()];
-                self.text(cgroup, name, how.shape(), kernel, ours, left);
+                let bound = if let Shown::Pressure(at) = how {
+                    let shown = self.totals.get(&cgroup.id);
+                    Some(Bound::new(ended - cgroup.began, shown.map(|all| all[at])))
+                } else {
+                    None
+                };
+                self.text(cgroup, name, (how.shape(), bound), kernel, ours, left);
             }
         }
+        let shown = shown.into_iter();
+        self.totals
+            .extend(shown.filter_map(|(id, cgroup)| Some((id, totals(cgroup)?))));
     }
 
     /// Compares a file.
@@ -347,7 +362,7 @@ impl Comparison {
         &mut self,
         cgroup: &Opened,
         file: &'static str,
-        shape: Shape,
+        (shape, bound): (Shape, Option<Bound>),
         kernel: [&str; 2],
         ours: Option<String>,
         left: &mut Left,
@@ -366,7 +381,8 @@ impl Comparison {
             if !left.has(&key) {
                 return;
             }
-            let judgement = judge(file, line, values);
+            let most = bound.map(|bound| bound.most(line, values[0]));
+            let judgement = judge(file, line, values, most);
             if judgement == Judgement::Differs && !left.counts(&key) {
                 return;
             }
