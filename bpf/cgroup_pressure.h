@@ -69,7 +69,7 @@ static long add_cpu(u32 cpu, void *unused)
 		else
 			busy = SINCE(6);
 		busy /= settings.jiffy_ns;
-		/* The kernel gives no weight to such a CPU. Nearly all are: the rest is not read. */
+		/* The kernel gives no weight to a CPU that was idle. Nearly all are: the rest is not read. */
 		if (!busy)
 			return 0;
 		for (int i = 0; i < PRESSURES; i++)

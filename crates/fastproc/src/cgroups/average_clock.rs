@@ -48,7 +48,7 @@ impl AverageClock {
             let at_least = self.began.wrapping_sub(first) as i64;
             self.at_least_ns = self.at_least_ns.max(at_least);
         }
-        // The clocks were set anew, as after a suspend.
+        // The clocks were set, as after a suspend.
         if last != 0 && self.at_least_ns > (ended.wrapping_sub(last) as i64) + MARGIN_NS {
             *self = Self::default();
         }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_again_when_the_clocks_were_set_anew() {
+    fn it_begins_again_when_the_clocks_were_set() {
         let mut clock = clock();
         clock.learn([12_000 * MS, 12_001 * MS], [5_003 * MS, 6_900 * MS]);
         assert_eq!(clock.lead_ns() as i64, (20 - 4_997) * MS as i64);

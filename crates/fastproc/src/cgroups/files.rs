@@ -111,7 +111,7 @@ impl Files {
         record.identity.groups = ((before - groups) | filled).bits();
     }
 
-    /// The same of the root of the hierarchy, which lacks the files of limits and of use. Looking for them costs more than
+    /// The same of the root of the hierarchy, which lacks the files of limits and of what is used. Looking for them costs more than
     /// reading others.
     pub(super) fn fill_root(
         &mut self,

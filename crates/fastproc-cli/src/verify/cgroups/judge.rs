@@ -122,7 +122,7 @@ fn number(word: &str) -> u64 {
 /// Judges a value: the kernel's before, ours, the kernel's after. `most`: what a total of pressure is at most, in
 /// microseconds.
 ///
-/// The kernel adds to such a total the times of the CPUs since it last did, weighted by how long each was not idle
+/// The kernel adds to this total the times of the CPUs since it last did, weighted by how long each was not idle
 /// (`collect_percpu_times`). So the total never falls. A CPU that becomes busy later takes weight from the others, so
 /// what a reader in between calculates can be above the kernel's next total. But it is above the last one by no more
 /// than the time since then, because no CPU waited longer.
