@@ -15,10 +15,10 @@
 #define PRESSURES 6
 /* Bits behind the point in the kernel's averages. */
 #define LOAD_BITS 11
-/* The greatest difference between the clock of the averages and that of the states. */
-#define CLOCKS_DIFFER_NS 1000000000ULL
 /* How many times to read a CPU whose state changes meanwhile. */
 #define PRESSURE_TRIES 3
+/* The kernel may add up the times of a CPU after this run took its time: so far below zero, a time means none. */
+#define BELOW_ZERO (1U << 28)
 
 /* State of the cgroup that is read; it does not fit on the stack. */
 struct {
@@ -26,6 +26,11 @@ struct {
 	u64 cpus;		     /* __percpu */
 	u64 deltas[PRESSURES], busy; /* what the CPUs have added since the last reading */
 } pressure;
+
+static __always_inline u32 at_least_zero(u32 time)
+{
+	return time >= -BELOW_ZERO ? 0 : time;
+}
 
 static long add_cpu(u32 cpu, void *unused)
 {
@@ -39,23 +44,23 @@ static long add_cpu(u32 cpu, void *unused)
 	for (int tries = 0; tries < PRESSURE_TRIES; tries++) {
 		start = RELOAD(c->state_start);
 		mask = RELOAD(c->state_mask);
-#define SINCE(state) (RELOAD(c->times[state]) - RELOAD(c->times_prev[state]))
-		for (int i = 0; i < PRESSURES; i++)
-			times[i] = SINCE(i);
+		since = run.now_ns > start ? run.now_ns - start : 0;
+#define SINCE(state)                                                          \
+	at_least_zero(RELOAD(c->times[state]) - RELOAD(c->times_prev[state]) + \
+		      (mask >> (state) & 1 ? since : 0))
 		if (bpf_core_enum_value(enum psi_states, PSI_NONIDLE) == 7)
 			busy = SINCE(7);
 		else
 			busy = SINCE(6);
+		busy /= settings.jiffy_ns;
+		/* The kernel gives no weight to a CPU that was idle. Nearly all are: the rest is not read. */
+		if (!busy)
+			return 0;
+		for (int i = 0; i < PRESSURES; i++)
+			times[i] = SINCE(i);
 		if (RELOAD(c->state_start) == start && RELOAD(c->state_mask) == mask)
 			break;
 	}
-	since = run.now_ns > start ? run.now_ns - start : 0;
-	for (int i = 0; i < PRESSURES; i++)
-		if (mask >> i & 1)
-			times[i] += since;
-	if (mask >> bpf_core_enum_value(enum psi_states, PSI_NONIDLE) & 1)
-		busy += since;
-	busy /= settings.jiffy_ns;
 	pressure.busy += busy;
 	for (int i = 0; i < PRESSURES; i++)
 		pressure.deltas[i] += (u64)times[i] * busy;
@@ -68,49 +73,79 @@ static __always_inline u32 hundredths(u64 load)
 	return (load >> LOAD_BITS) * 100 + (((load & ((1 << LOAD_BITS) - 1)) * 100) >> LOAD_BITS);
 }
 
-int read_pressure(u64 group, u32 index);
-__noinline int read_pressure(u64 group, u32 index)
-{
-	struct fp_cgroup_record *r = bpf_map_lookup_elem(&records, &index);
-	struct psi_group *g = CAST(struct psi_group, group);
-	u64 last, changed, moved = 0, weight;
+/* The bit of the file that shows a state: of cpu.pressure, memory.pressure and io.pressure. */
+#define FILE_OF(state) (4 >> (state) / 2)
+#define EVERY_FILE 7
 
-	/* Kernels without pressure may lack its structures. */
-	if (!r || !WANTED(FP_CGROUP_PRESSURE))
-		return 0;
-	changed = RELOAD(g->avgs_lock.owner.counter);
-	last = RELOAD(g->avg_last_update);
-	pressure.cpus = VALUE(g->pcpu);
-	pressure.busy = 0;
-	for (int i = 0; i < PRESSURES; i++)
-		pressure.deltas[i] = 0, pressure.before[i] = RELOAD(g->total[i]);
-	bpf_loop(settings.cpus, add_cpu, 0, 0);
-	weight = pressure.busy ? pressure.busy : 1;
-	for (int i = 0; i < PRESSURES; i++) {
-		pressure.now[i] = pressure.before[i] + pressure.deltas[i] / weight;
-		moved |= pressure.now[i] ^ RELOAD(g->avg_total[i]);
-	}
-#define AVERAGES(from, to)                                               \
-	for (int i = 0; i < 6; i++) {                                    \
-		u64 load = RELOAD(g->avg[3 * (from) + i]);               \
-									 \
-		moved |= load;                                           \
-		r->pressure.averages[(to) + i] = hundredths(load);       \
+/* The averages, as in the last walk unless the kernel has calculated them again. Returns the files with one above zero. */
+static __always_inline u64 read_averages(struct psi_group *g, struct fp_cgroup_record *r, struct place *place, u64 last)
+{
+	u64 any = 0;
+
+	if (place->averages_of == last)
+		return place->averages_in;
+#define AVERAGES(from, to)                                         \
+	for (int i = 0; i < 6; i++) {                              \
+		u64 load = RELOAD(g->avg[3 * (from) + i]);         \
+								   \
+		if (load)                                          \
+			any |= FILE_OF(from);                      \
+		r->pressure.averages[(to) + i] = hundredths(load); \
 	}
 	AVERAGES(4, 0)
 	AVERAGES(2, 6)
 	AVERAGES(0, 12)
+	place->averages_in = any;
+	return any;
+}
+
+int read_pressure(u64 group, u32 index);
+__noinline int read_pressure(u64 group, u32 index)
+{
+	struct fp_cgroup_record *r = bpf_map_lookup_elem(&records, &index);
+	struct place *place = bpf_map_lookup_elem(&places, &index);
+	struct psi_group *g = CAST(struct psi_group, group);
+	u64 last, changed, moved;
+
+	/* Kernels without pressure may lack its structures. */
+	if (!r || !place || !WANTED(FP_CGROUP_PRESSURE))
+		return 0;
+	changed = RELOAD(g->avgs_lock.owner.counter);
+	last = RELOAD(g->avg_last_update);
+	if (last > run.last_update)
+		run.last_update = last;
+	if (last > run.updates_after && last < run.first_update)
+		run.first_update = last;
+	pressure.cpus = VALUE(g->pcpu);
+	pressure.busy = 0;
+	for (int i = 0; i < PRESSURES; i++)
+		pressure.deltas[i] = 0, pressure.now[i] = pressure.before[i] = RELOAD(g->total[i]);
+	bpf_loop(settings.cpus, add_cpu, 0, 0);
+	moved = read_averages(g, r, place, last);
+	if (pressure.busy) {
+		for (int i = 0; i < PRESSURES; i++) {
+			pressure.now[i] += pressure.deltas[i] / pressure.busy;
+			/* A reader of the files has added the times of the CPUs to the totals, or is about to. */
+			changed |= RELOAD(g->total[i]) ^ pressure.before[i];
+		}
+	}
+	for (int i = 0; i < PRESSURES; i++)
+		if (pressure.now[i] != RELOAD(g->avg_total[i]))
+			moved |= FILE_OF(i);
 	r->pressure.io_some_ns = pressure.now[0];
 	r->pressure.io_full_ns = pressure.now[1];
 	r->pressure.memory_some_ns = pressure.now[2];
 	r->pressure.memory_full_ns = pressure.now[3];
 	r->pressure.cpu_some_ns = pressure.now[4];
 	r->pressure.cpu_full_ns = pressure.now[5];
-	/* A reader of the files has added the times of the CPUs to the totals, or is about to. */
 	changed |= RELOAD(g->avgs_lock.owner.counter) | (RELOAD(g->avg_last_update) ^ last);
-	for (int i = 0; i < PRESSURES; i++)
-		changed |= RELOAD(g->total[i]) ^ pressure.before[i];
-	r->pressure.from_files = changed || (moved && run.now_ns + CLOCKS_DIFFER_NS >= g->avg_next_update);
+	if (changed)
+		moved = EVERY_FILE;
+	else if (run.now_ns + run.lead_ns < g->avg_next_update)
+		moved = 0;
+	r->pressure.from_files = moved;
+	/* The library writes to a record that is completed from files. */
+	place->averages_of = moved ? 0 : last;
 	run.units += settings.cpus / 16;
 	return 0;
 }

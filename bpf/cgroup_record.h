@@ -128,7 +128,7 @@ struct fp_cgroup_pressure {
 	fp_ns io_full_ns     FP_PUBLIC; /* All tasks waited for I/O. */
 	/* Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times above. */
 	u32 averages[FP_CGROUP_AVERAGES] FP_PUBLIC;
-	u64 from_files FP_PUBLIC FP_INNER; /* 1 if the files are needed: the averages are due, or somebody reads them. */
+	u64 from_files FP_PUBLIC FP_INNER; /* Bits of the files that are needed (cpu, memory, io): averages are due, or somebody reads them. */
 };
 
 /* Huge pages of all sizes together: the sums of the files hugetlb.*. */

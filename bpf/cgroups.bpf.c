@@ -35,8 +35,11 @@ struct cgroup_run run SEC(".data.run");
 u64 scratch;
 #define VALUE(pointer) (RELOAD(scratch) = (u64)(pointer), RELOAD(scratch))
 
+/* Where a record is from, and what of it may stay for the next walk. */
 struct place {
 	u64 css, serial;
+	u64 averages_of;  /* when the kernel calculated the averages of pressure in the record; 0: they are to be read */
+	u64 averages_in;  /* the files with one above zero */
 };
 
 struct {
@@ -360,7 +363,7 @@ static __always_inline int is_over(void)
 static int step(u32 i, void *unused)
 {
 	u32 index = run.records;
-	u64 css = RELOAD(run.css);
+	u64 css = RELOAD(run.css), serial;
 
 	if (!css) {
 		run.done = 1;
@@ -375,8 +378,11 @@ static int step(u32 i, void *unused)
 				run.done = 1;
 				return 1;
 			}
+			serial = CSS(css)->serial_nr;
+			if (place->css != css || place->serial != serial)
+				place->averages_of = 0;
 			place->css = css;
-			place->serial = CSS(css)->serial_nr;
+			place->serial = serial;
 			visit(css, index);
 			run.records = index + 1;
 		} else {

@@ -204,7 +204,7 @@ type CgroupPressure struct {
 	IOFullNS uint64
 	// Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times above.
 	Averages [18]uint32
-	// 1 if the files are needed: the averages are due, or somebody reads them.
+	// Bits of the files that are needed (cpu, memory, io): averages are due, or somebody reads them.
 	FromFiles uint64
 }
 

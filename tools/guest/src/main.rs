@@ -6,6 +6,8 @@
 
 mod apparmor;
 mod cadvisor;
+mod cgroup_cost;
+mod cgroup_flush;
 mod cgroup_metrics;
 mod cgroup_rare;
 mod cgroup_scale;
@@ -182,9 +184,17 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         Scenario::Cost => proofs::cost(reporter)?,
         Scenario::InterruptsCost => proofs::interrupts_cost(reporter)?,
         Scenario::NamespaceCost => proofs::namespace_cost(reporter)?,
-        Scenario::CgroupCost | Scenario::CgroupCostBig => {
+        Scenario::CgroupCost => {
             cgroups::enable_controllers()?;
-            proofs::cgroup_cost(reporter)?;
+            cgroup_cost::measure(reporter, &cgroup_cost::SMALL)?;
+        }
+        Scenario::CgroupCostBig => {
+            cgroups::enable_controllers()?;
+            cgroup_cost::measure(reporter, &cgroup_cost::BIG)?;
+        }
+        Scenario::CgroupFlush => {
+            cgroups::enable_controllers()?;
+            cgroup_flush::measure(reporter)?;
         }
         Scenario::Cadvisor => {
             let members = cgroups::build_and_stop()?;
@@ -202,6 +212,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Storms32 => walk_storm::compare(reporter, 32)?,
         Scenario::Storms255 => walk_storm::compare(reporter, 255)?,
+        Scenario::CgroupDying => cgroup_scale::check_dying(reporter)?,
         Scenario::Big => {
             size::use_every_queue()?;
             size::check(reporter, 64, 400, 300)?;

@@ -165,24 +165,6 @@ pub fn namespace_cost(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
-/// The cost of reading every cgroup. The figures are in docs/cgroups.md.
-pub fn cgroup_cost(reporter: &mut Reporter) -> io::Result<()> {
-    let argv = [
-        "/fastproc-bench",
-        "cgroups",
-        "--json",
-        "--cgroups",
-        "250",
-        "--processes",
-        "100",
-        "--rounds",
-        "3",
-        "--cpu",
-        "0",
-    ];
-    reporter.run("cgroups cost", &argv)
-}
-
 fn doctor_in(reporter: &mut Reporter, name: &str, place: Option<Place>) -> io::Result<()> {
     let enter = place.map(Place::enter);
     let argv = [

@@ -16,6 +16,8 @@ pub enum Scenario {
     CgroupCost,
     /// The same with eight CPUs.
     CgroupCostBig,
+    /// How long a CPU runs with interrupts off while the kernel folds the counts of cgroups, in instructions.
+    CgroupFlush,
     /// The cost of reading every process in a pid namespace, in instructions, without judging it.
     NamespaceCost,
     /// The cost of reading thousands of interrupt counts of 255 CPUs, in instructions, compared if the table has it.
@@ -28,7 +30,7 @@ pub enum Scenario {
     CadvisorCost,
     /// Every value of cgroups in storms. Too long to run every day.
     CgroupStorms,
-    /// Many cgroups, deep ones, removed ones, and a storm of them. Too long to run every day.
+    /// Many cgroups, deep ones, and a storm of them. Too long to run every day.
     CgroupScale,
     /// The same with 64 CPUs and fewer cgroups. Too long to run every day.
     CgroupScaleBig,
@@ -36,6 +38,8 @@ pub enum Scenario {
     Storms32,
     /// The same on 255 CPUs.
     Storms255,
+    /// A hundred thousand removed cgroups, as far as the kernel keeps them. Too long to run every day.
+    CgroupDying,
     /// All sources and readers: root, a user who may load programs, and an unprivileged user.
     Conformance,
     /// The kernel shows no addresses, not even to root.
@@ -69,11 +73,12 @@ pub enum Scenario {
 impl Scenario {
     /// All scenarios, in the order in which a guest runs them. A lockdown cannot be undone, so it is the last of those
     /// that share a machine.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::Survey,
         Self::Glance,
         Self::CgroupCost,
         Self::CgroupCostBig,
+        Self::CgroupFlush,
         Self::NamespaceCost,
         Self::InterruptsCost,
         Self::NamespaceStorms,
@@ -84,6 +89,7 @@ impl Scenario {
         Self::CgroupScaleBig,
         Self::Storms32,
         Self::Storms255,
+        Self::CgroupDying,
         Self::Conformance,
         Self::Exits,
         Self::Service,
@@ -100,8 +106,8 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// The scenarios that run if none is named: all except the first fourteen.
-    pub const PROOFS: &[Self] = Self::ALL.split_at(14).1;
+    /// The scenarios that run if none is named: all except the first sixteen.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(16).1;
 
     /// Whether its processes must use every field.
     pub fn uses_fields(self) -> bool {
@@ -120,6 +126,8 @@ impl Scenario {
                 | Self::CgroupScaleBig
                 | Self::Storms32
                 | Self::Storms255
+                | Self::CgroupDying
+                | Self::CgroupFlush
         )
     }
 
@@ -147,6 +155,7 @@ impl Scenario {
             Self::Glance => "glance",
             Self::CgroupCost => "cgroup_cost",
             Self::CgroupCostBig => "cgroup_cost_big",
+            Self::CgroupFlush => "cgroup_flush",
             Self::NamespaceCost => "namespace_cost",
             Self::InterruptsCost => "interrupts_cost",
             Self::NamespaceStorms => "namespace_storms",
@@ -157,6 +166,7 @@ impl Scenario {
             Self::CgroupScaleBig => "cgroup_scale_big",
             Self::Storms32 => "storms_32",
             Self::Storms255 => "storms_255",
+            Self::CgroupDying => "cgroup_dying",
             Self::Conformance => "conformance",
             Self::KptrRestrict => "kptr_restrict",
             Self::Lockdown => "lockdown",

@@ -96,9 +96,15 @@ impl Machine {
                 ..small
             },
             Scenario::Hotplug => Self { cpus: 4, ..small },
+            // A thousand cgroups.
+            Scenario::CgroupCost => Self {
+                cpus: 2,
+                memory_mib: 2048,
+                timeout: small.timeout * 4,
+                ..Self::of(Scenario::Cost, architecture)
+            },
             // Nothing may differ between runs, not even addresses.
             Scenario::Cost
-            | Scenario::CgroupCost
             | Scenario::NamespaceCost
             | Scenario::InterruptsCost => Self {
                 cpus: 1,
@@ -110,16 +116,16 @@ impl Machine {
             },
             Scenario::CgroupCostBig => Self {
                 cpus: 8,
-                timeout: small.timeout * 4,
                 ..Self::of(Scenario::CgroupCost, architecture)
             },
+            Scenario::CgroupFlush => Self::of(Scenario::CgroupCost, architecture),
             Scenario::Cadvisor => Self {
                 disk_mib: Some(64),
                 timeout: small.timeout * 2,
                 ..small
             },
             Scenario::CadvisorCost => Self {
-                timeout: small.timeout * 4,
+                timeout: small.timeout * 8,
                 ..Self::of(Scenario::CgroupCost, architecture)
             },
             // Both CPUs are busy all the time.
@@ -129,7 +135,7 @@ impl Machine {
                 ..small
             },
             // Room for the removed cgroups that the kernel keeps.
-            Scenario::CgroupScale => Self {
+            Scenario::CgroupScale | Scenario::CgroupDying => Self {
                 memory_mib: 8192,
                 timeout: small.timeout * 8,
                 ..small

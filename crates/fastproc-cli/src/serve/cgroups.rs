@@ -6,7 +6,7 @@ use fastproc_metrics::metrics::CgroupSettings;
 
 use super::flags::boolean;
 
-/// Which cgroups have metrics, and which.
+/// Which cgroups have metrics, and which ones.
 #[derive(Debug, clap::Args)]
 pub struct CgroupArgs {
     /// Export the resources that cgroups of version 2 use, with cAdvisor's names, and names of containers and pods.

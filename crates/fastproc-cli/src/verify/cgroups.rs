@@ -2,6 +2,7 @@
 
 mod judge;
 mod shown;
+mod totals;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -9,6 +10,7 @@ use std::{
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Instant,
 };
 
 use fastproc::{
@@ -24,6 +26,7 @@ use serde::Serialize;
 use self::{
     judge::{Judgement, Shape, compare, judge},
     shown::{EVENTS, Shown},
+    totals::{Bound, Totals, totals},
 };
 use super::{Args, again, tally::Counts};
 use crate::{Failure, privileges};
@@ -136,6 +139,8 @@ fn list(folder: &Path, found: &mut Vec<PathBuf>) {
 struct Opened {
     path: String,
     id: u64,
+    /// Before its files were read.
+    began: Instant,
     files: Vec<(&'static str, Shown, OwnedFd, String)>,
 }
 
@@ -146,6 +151,7 @@ impl Opened {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
         let id = fstat(&directory).ok()?.st_ino;
+        let began = Instant::now();
         let files = shown::files(page_sizes).filter_map(|(path, shown)| {
             let file = openat(&directory, &*path, flags, Mode::empty()).ok()?;
             let text = text(&file).ok()?;
@@ -158,6 +164,7 @@ impl Opened {
             .then(|| Self {
                 path: folder.display().to_string(),
                 id,
+                began,
                 files,
             })
     }
@@ -192,6 +199,8 @@ struct Comparison {
     removed: u64,
     /// The cgroups that were seen to be gone.
     gone: HashSet<u64>,
+    /// The totals of pressure that the last snapshot showed.
+    totals: HashMap<u64, Totals>,
     examples: Vec<Example>,
     /// The sizes of huge pages that were met, and their names.
     page_sizes: BTreeMap<u64, String>,
@@ -245,6 +254,7 @@ impl Comparison {
     }
 
     fn snapshot(&mut self, snapshot: Snapshot<'_>, opened: &[Opened], left: &mut Left) {
+        let ended = Instant::now();
         let mut shown = HashMap::new();
         for cgroup in snapshot.iter() {
             for size in cgroup.page_sizes() {
@@ -284,9 +294,18 @@ impl Comparison {
             for (name, how, before, after) in texts {
                 let ours = how.text(snapshot, found);
                 let kernel = [before.as_str(), after.as_str()];
-                self.text(cgroup, name, how.shape(), kernel, ours, left);
+                let bound = if let Shown::Pressure(_, at) = how {
+                    let shown = self.totals.get(&cgroup.id);
+                    Some(Bound::new(ended - cgroup.began, shown.map(|all| all[at])))
+                } else {
+                    None
+                };
+                self.text(cgroup, name, (how.shape(), bound), kernel, ours, left);
             }
         }
+        let shown = shown.into_iter();
+        self.totals
+            .extend(shown.filter_map(|(id, cgroup)| Some((id, totals(cgroup)?))));
     }
 
     /// Compares a file.
@@ -294,7 +313,7 @@ impl Comparison {
         &mut self,
         cgroup: &Opened,
         file: &'static str,
-        shape: Shape,
+        (shape, bound): (Shape, Option<Bound>),
         kernel: [&str; 2],
         ours: Option<String>,
         left: &mut Left,
@@ -313,7 +332,8 @@ impl Comparison {
             if !left.has(&key) {
                 return;
             }
-            let judgement = judge(file, line, values);
+            let most = bound.map(|bound| bound.most(line, values[0]));
+            let judgement = judge(file, line, values, most);
             if judgement == Judgement::Differs && !left.counts(&key) {
                 return;
             }

@@ -9,6 +9,9 @@ use super::{
     tree::Tree,
 };
 
+/// Bits of the three files of pressure, in their order: cpu, memory, io.
+const EVERY_PRESSURE: u64 = 7;
+
 /// A reader of files, with a buffer for texts.
 #[derive(Debug, Default)]
 pub(super) struct Files {
@@ -101,9 +104,12 @@ impl Files {
             };
         }
         if groups.contains(Fields::PRESSURE) {
-            let pressure = self.pressure(tree, id);
-            filled.set(Fields::PRESSURE, pressure.is_some());
-            record.pressure = pressure.unwrap_or_default();
+            record.pressure = Pressure {
+                from_files: EVERY_PRESSURE,
+                ..Pressure::default()
+            };
+            let read = self.pressure(tree, id, &mut record.pressure);
+            filled.set(Fields::PRESSURE, read.is_some());
         }
         if groups.contains(Fields::HUGETLB) {
             let mut sizes = std::mem::take(&mut self.page_sizes);
@@ -114,6 +120,28 @@ impl Files {
         }
         let before = Fields::from_bits_retain(record.identity.groups);
         record.identity.groups = ((before - groups) | filled).bits();
+    }
+
+    /// The same of the root of the hierarchy, which lacks the files of limits and of what is used. Looking for them costs more than
+    /// reading others.
+    pub(super) fn fill_root(
+        &mut self,
+        tree: &mut Tree,
+        record: &mut Record,
+        groups: Fields,
+        lines: &Lines,
+        lists: &mut Lists,
+    ) {
+        let absent = Fields::CPU | Fields::MEMORY | Fields::PIDS;
+        self.fill(tree, record, groups - absent, lines, lists);
+        if groups.contains(Fields::CPU)
+            && let Some(of_root) = self
+                .text(tree, record.identity.id, "cpu.stat")
+                .and_then(cpu)
+        {
+            record.cpu = of_root;
+            record.identity.groups |= Fields::CPU.bits();
+        }
     }
 
     fn cpu(&mut self, tree: &mut Tree, id: u64) -> Option<Cpu> {
@@ -185,21 +213,32 @@ impl Files {
         Some(pids)
     }
 
-    fn pressure(&mut self, tree: &mut Tree, id: u64) -> Option<Pressure> {
-        let mut pressure = Pressure::default();
-        let mut totals = [[0; 2]; 3];
+    /// Completes the pressure of a cgroup of which the program asks for files.
+    pub(super) fn complete_pressure(&mut self, tree: &mut Tree, record: &mut Record) {
+        let id = record.identity.id;
+        if self.pressure(tree, id, &mut record.pressure).is_none() {
+            record.identity.groups &= !Fields::PRESSURE.bits();
+        }
+    }
+
+    /// Reads the files of pressure that it asks for. `None`: one is not there.
+    fn pressure(&mut self, tree: &mut Tree, id: u64, pressure: &mut Pressure) -> Option<()> {
+        let wanted = std::mem::take(&mut pressure.from_files);
         for (at, name) in ["cpu.pressure", "memory.pressure", "io.pressure"]
             .into_iter()
             .enumerate()
         {
+            if wanted >> at & 1 == 0 {
+                continue;
+            }
             let shares = &mut pressure.averages[at * 6..at * 6 + 6];
-            totals[at] = stalls(self.text(tree, id, name)?, shares)?;
+            let both = stalls(self.text(tree, id, name)?, shares)?;
+            let totals = pressure.totals_mut().into_iter().skip(at * 2);
+            for (total, value) in totals.zip(both) {
+                *total = value;
+            }
         }
-        let [cpu, memory, io] = totals;
-        [pressure.cpu_some_ns, pressure.cpu_full_ns] = cpu;
-        [pressure.memory_some_ns, pressure.memory_full_ns] = memory;
-        [pressure.io_some_ns, pressure.io_full_ns] = io;
-        Some(pressure)
+        Some(())
     }
 }
 

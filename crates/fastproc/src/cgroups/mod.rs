@@ -31,6 +31,7 @@
 //! in a cgroup namespace sees no others. The source `bpf` also needs `CAP_DAC_READ_SEARCH`. Without it a service is
 //! asked, which checks what this user may read, or the files are read, and the kernel decides.
 
+mod average_clock;
 mod bounds;
 mod builder;
 mod difference;
@@ -38,6 +39,7 @@ mod error;
 mod fields;
 mod files;
 mod hugetlb;
+mod ids;
 mod limits;
 mod lists;
 mod object;
@@ -449,15 +451,16 @@ impl Cgroups {
         for &at in shown.iter() {
             let record = &mut records[at as usize];
             let is_root = record.identity.parent == 0;
-            let mut missing = if is_root { *fields } else { from_files };
-            let has_pressure = record.identity.groups & Fields::PRESSURE.bits() != 0;
-            if has_pressure && record.pressure.from_files != 0 {
-                missing |= Fields::PRESSURE;
-            }
-            if !missing.is_empty() {
-                files.fill(tree, record, missing, lines, lists);
-            }
-            if !is_root {
+            if is_root {
+                files.fill_root(tree, record, *fields, lines, lists);
+            } else {
+                let has_pressure = record.identity.groups & Fields::PRESSURE.bits() != 0;
+                if has_pressure && record.pressure.from_files != 0 {
+                    files.complete_pressure(tree, record);
+                }
+                if !from_files.is_empty() {
+                    files.fill(tree, record, from_files, lines, lists);
+                }
                 adjust(&mut record.cpu);
             }
             if fields.contains(Fields::PRESSURE) {

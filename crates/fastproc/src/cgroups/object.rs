@@ -8,6 +8,7 @@ use std::{
 use rustix::thread::{CapabilitySet, sched_yield};
 
 use super::{
+    average_clock::AverageClock,
     error::Error,
     fields::Fields,
     record::{Device, Record, STAT_SLOTS},
@@ -51,6 +52,7 @@ pub(super) struct Bpf {
     capacity: Capacity,
     loaded: Walk,
     section: Duration,
+    average_clock: AverageClock,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -174,6 +176,7 @@ impl Bpf {
             settings,
             capacity,
             section,
+            average_clock: AverageClock::default(),
         })
     }
 
@@ -197,13 +200,21 @@ impl Bpf {
             self.loaded.run.as_mut_slice()[0] = Run {
                 clock_ns,
                 section_ns: self.section.as_nanos() as u64,
+                lead_ns: self.average_clock.lead_ns(),
+                updates_after: self.average_clock.last_update(),
+                first_update: u64::MAX,
                 ..Run::default()
             };
+            let mut began = None;
             while self.loaded.run.as_slice()[0].done == 0 {
                 run(self.loaded.program.as_fd(), &mut [])?;
+                began.get_or_insert(self.loaded.run.as_slice()[0].now_ns);
             }
             let run = self.loaded.run.as_slice()[0];
             if run.lost_records == 0 && run.lost_devices == 0 {
+                let updates = [run.first_update, run.last_update];
+                self.average_clock
+                    .learn([began.unwrap_or(run.now_ns), run.now_ns], updates);
                 return Ok(Met {
                     records: run.records as usize,
                     devices: run.devices as usize,

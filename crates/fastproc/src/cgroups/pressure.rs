@@ -4,13 +4,11 @@
 //! the kernel does not store them. A CPU that becomes busy afterwards gives less weight to the waiting time of another
 //! one, so the kernel's next totals may be less than the snapshot's.
 
-use std::collections::HashMap;
-
-use super::record::Record;
+use super::{ids::Ids, record::Record};
 
 /// The last totals of each cgroup that were shown.
 #[derive(Debug, Default)]
-pub(super) struct Totals(HashMap<u64, [u64; 6]>);
+pub(super) struct Totals(Ids<[u64; 6]>);
 
 impl Totals {
     /// Raises the totals of a cgroup to those that were shown before.

@@ -25,6 +25,8 @@ pub(super) struct Proofs {
     lines: Vec<Proof>,
     /// The stored values of lines that are not proven.
     unproven: Vec<Stored>,
+    /// All bits of these: the greater part of the cgroups has zeros there.
+    mask: Box<[u64; STAT_SLOTS]>,
     /// When a line was refuted last, unless its proof was found since.
     refuted: Option<Instant>,
 }
@@ -41,6 +43,7 @@ impl Proofs {
         let mut proofs = Self {
             lines: vec![Proof::None; lines.names().count()],
             unproven: Vec::new(),
+            mask: Box::new([0; STAT_SLOTS]),
             refuted: None,
         };
         proofs.list_unproven(lines);
@@ -53,11 +56,17 @@ impl Proofs {
         for (at, _) in all.filter(|(_, proof)| **proof != Proof::Proven) {
             self.unproven.extend(lines.stored(StatLine(at as u16)));
         }
+        self.mask.fill(0);
+        for stored in &self.unproven {
+            stored.mark(&mut self.mask);
+        }
     }
 
     /// Whether a line of this record must still be compared: it is not zero.
     pub(super) fn wants(&self, slots: &[u64; STAT_SLOTS]) -> bool {
-        self.unproven.iter().any(|stored| stored.raw(slots) != 0)
+        let pairs = slots.iter().zip(&*self.mask);
+        let any = pairs.fold(0, |any, (slot, mask)| any | slot & mask);
+        any != 0 && self.unproven.iter().any(|stored| stored.raw(slots) != 0)
     }
 
     /// Compares a record with the texts before and after it.

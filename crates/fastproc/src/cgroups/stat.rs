@@ -188,6 +188,11 @@ impl Stored {
             value
         }
     }
+
+    /// Sets all bits at its place.
+    pub(super) fn mark(self, slots: &mut [u64; STAT_SLOTS]) {
+        slots[usize::from(self.at)] = u64::MAX;
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

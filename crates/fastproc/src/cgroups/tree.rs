@@ -4,7 +4,6 @@
 //! or without the hierarchy, sees no others.
 
 use std::{
-    collections::HashMap,
     ffi::OsStr,
     io,
     os::{
@@ -20,7 +19,7 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::{bounds::Bounds, error::Error};
+use super::{bounds::Bounds, error::Error, ids::Ids};
 use crate::base::{cgroup_root, error, mounts};
 
 /// Kept files have descriptors below the limit divided by this.
@@ -32,10 +31,12 @@ pub(super) struct Tree {
     mount: PathBuf,
     root: OwnedFd,
     root_id: u64,
-    directories: HashMap<u64, Directory>,
+    directories: Ids<Directory>,
     /// Bytes of their paths.
     bytes: usize,
     generation: u32,
+    /// The number of directories that were met in this pass.
+    met: usize,
     /// Only files whose descriptors are below this number stay open. The kernel gives the lowest free number, so the
     /// higher ones stay free for the rest of the program, however many trees it has.
     keeps_below: i32,
@@ -81,9 +82,10 @@ impl Tree {
             mount: mount.into(),
             root,
             root_id,
-            directories: HashMap::new(),
+            directories: Ids::default(),
             bytes: 0,
             generation: 0,
+            met: 0,
             keeps_below: 0,
             bounds: Bounds::default(),
             kept: 0,
@@ -165,56 +167,62 @@ impl Tree {
     pub(super) fn begin(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.left_out = 0;
+        self.met = 0;
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         self.keeps_below = i32::try_from(limit / SPARED).unwrap_or(i32::MAX);
     }
 
     /// Whether this cgroup is reachable as a child of `parent`. Parents are met before their children.
     pub(super) fn meet(&mut self, id: u64, parent: u64) -> bool {
+        if self.mark(id) {
+            return true;
+        }
         let generation = self.generation;
-        if !self.directories.contains_key(&id) {
-            match self.directories.get(&parent) {
-                Some(parent) if parent.met == generation && parent.listed != generation => {}
-                _ => return false,
-            }
-            self.children(parent);
+        match self.directories.get(&parent) {
+            Some(parent) if parent.met == generation && parent.listed != generation => {}
+            _ => return false,
         }
-        match self.directories.get_mut(&id) {
-            Some(directory) => {
-                directory.met = generation;
-                true
-            }
-            None => false,
-        }
+        self.children(parent);
+        self.mark(id)
+    }
+
+    /// Marks a directory as met. False: it is unknown.
+    fn mark(&mut self, id: u64) -> bool {
+        let Some(directory) = self.directories.get_mut(&id) else {
+            return false;
+        };
+        self.met += usize::from(directory.met != self.generation);
+        directory.met = self.generation;
+        true
     }
 
     /// Meets a cgroup whose path is known from elsewhere.
     pub(super) fn learn(&mut self, id: u64, path: &[u8]) {
         self.insert(id, path);
-        if let Some(directory) = self.directories.get_mut(&id) {
-            directory.met = self.generation;
-        }
+        self.mark(id);
     }
 
     /// Ends the pass: cgroups that were not met are gone.
     pub(super) fn end(&mut self) {
+        // Usually none is gone. After a pass that was broken off, the next one goes on from what is known.
+        if self.met < self.directories.len() && !self.is_late {
+            self.drop_gone();
+        }
+        self.is_over |=
+            self.directories.len() > self.bounds.cgroups || self.bytes > self.bounds.bytes_of_all;
+    }
+
+    fn drop_gone(&mut self) {
         let Self {
             generation,
             directories,
             bytes,
             root_id,
             kept,
-            bounds,
-            is_over,
-            is_late,
             ..
         } = self;
-        // After a pass that was broken off, the next one goes on from what is known.
-        if !*is_late {
-            directories.retain(|id, directory| directory.met == *generation || id == root_id);
-        }
+        directories.retain(|id, directory| directory.met == *generation || id == root_id);
         *bytes = directories.values().map(|of| of.path.len()).sum();
-        *is_over |= directories.len() > bounds.cgroups || *bytes > bounds.bytes_of_all;
         *kept = directories.values().map(|of| of.files.len()).sum();
     }
 

@@ -119,16 +119,29 @@ fn number(word: &str) -> u64 {
     }
 }
 
-/// Judges a value: the kernel's before, ours, the kernel's after.
-pub fn judge(file: &str, line: &str, [before, ours, after]: [u64; 3]) -> Judgement {
+/// Judges a value: the kernel's before, ours, the kernel's after. `most`: what a total of pressure is at most, in
+/// microseconds.
+///
+/// The kernel adds to this total the times of the CPUs since it last did, weighted by how long each was not idle
+/// (`collect_percpu_times`). So the total never falls. A CPU that becomes busy later takes weight from the others, so
+/// what a reader in between calculates can be above the kernel's next total. But it is above the last one by no more
+/// than the time since then, because no CPU waited longer.
+pub fn judge(
+    file: &str,
+    line: &str,
+    [before, ours, after]: [u64; 3],
+    most: Option<u64>,
+) -> Judgement {
     if ours == before || ours == after {
         Judgement::Equal
     } else if (before.min(after)..before.max(after)).contains(&ours) {
         Judgement::Between
-    } else if file.ends_with(".pressure") && ours > after {
-        // A snapshot's totals never fall. The kernel's may be less than what an earlier one showed, as a CPU that became
-        // busy since then changes the weights.
-        Judgement::InMotion
+    } else if let Some(most) = most {
+        if (before..=most).contains(&ours) {
+            Judgement::InMotion
+        } else {
+            Judgement::Impossible
+        }
     } else if before == after {
         Judgement::Differs
     } else if before < after && only_grows(file, line) {
@@ -141,7 +154,7 @@ pub fn judge(file: &str, line: &str, [before, ours, after]: [u64; 3]) -> Judgeme
 /// Lines of memory.stat that count events begin like this.
 const COUNTERS: [&str; 6] = ["pg", "workingset_", "thp_", "zswp", "swp", "numa_"];
 
-/// Whether a value never falls while its file exists. Totals of pressure may, since the kernel weighs them again.
+/// Whether a value never falls while its file exists.
 fn only_grows(file: &str, line: &str) -> bool {
     match file {
         // The kernel divides the time again, and only the sum is certain.
@@ -167,7 +180,7 @@ mod tests {
 
     #[test]
     fn counters_must_be_between_and_gauges_must_not_stand_still_elsewhere() {
-        let counter = |values| judge("cpu.stat", "usage_usec", values);
+        let counter = |values| judge("cpu.stat", "usage_usec", values, None);
         assert_eq!(counter([3, 3, 5]), Judgement::Equal);
         assert_eq!(counter([3, 4, 5]), Judgement::Between);
         for wrong in [[3, 2, 5], [3, 6, 5]] {
@@ -176,19 +189,23 @@ mod tests {
         assert_eq!(counter([3, 4, 3]), Judgement::Differs);
         // A controller was disabled and enabled.
         assert_eq!(counter([5, 6, 3]), Judgement::InMotion);
-        let gauge = |values| judge("memory.stat", "anon", values);
+        let gauge = |values| judge("memory.stat", "anon", values, None);
         assert_eq!(gauge([5, 4, 3]), Judgement::Between);
         assert_eq!(gauge([3, 9, 5]), Judgement::InMotion);
         assert_eq!(gauge([3, 9, 3]), Judgement::Differs);
-        let total = |values| judge("cpu.pressure", "some total", values);
-        assert_eq!(total([3, 4, 3]), Judgement::InMotion);
-        assert_eq!(total([3, 2, 3]), Judgement::Differs);
+        let total = |values| judge("cpu.pressure", "some total", values, Some(5));
+        assert_eq!(total([3, 5, 3]), Judgement::InMotion);
+        assert_eq!(total([3, 5, 4]), Judgement::InMotion);
+        assert_eq!(total([3, 6, 8]), Judgement::Between);
+        for wrong in [[3, 2, 3], [3, 2, 4], [3, 6, 4]] {
+            assert_eq!(total(wrong), Judgement::Impossible, "{wrong:?}");
+        }
         assert_eq!(
-            judge("memory.stat", "workingset_nodes", [1, 9, 2]),
+            judge("memory.stat", "workingset_nodes", [1, 9, 2], None),
             Judgement::InMotion
         );
         assert_eq!(
-            judge("memory.stat", "pgfault", [1, 9, 2]),
+            judge("memory.stat", "pgfault", [1, 9, 2], None),
             Judgement::Impossible
         );
     }

@@ -7,7 +7,7 @@ use fastproc::cgroups::{
     record::{PageSize, UNLIMITED},
 };
 
-use super::judge::Shape;
+use super::{judge::Shape, totals::totals};
 
 /// The file that each cgroup has until it is removed.
 pub const EVENTS: &str = "cgroup.events";
@@ -111,13 +111,7 @@ impl Shown {
             ),
             Self::Type => ["domain\n", "threaded\n"][usize::from(identity.threaded == 1)].into(),
             Self::Pressure(_, at) => {
-                let pressure = cgroup.pressure()?;
-                let [some, full] = [
-                    [pressure.cpu_some_ns, pressure.cpu_full_ns],
-                    [pressure.memory_some_ns, pressure.memory_full_ns],
-                    [pressure.io_some_ns, pressure.io_full_ns],
-                ][at]
-                    .map(|ns| ns / 1000);
+                let [some, full] = totals(cgroup)?[at];
                 format!("some total={some}\nfull total={full}\n")
             }
             Self::Huge(size, huge) => {
