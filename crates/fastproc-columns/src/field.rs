@@ -15,6 +15,17 @@ use crate::{
     value::{Kind, Unit, Value},
 };
 
+/// What the value of a process follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Follows {
+    /// Its record.
+    Record,
+    /// Its record and its change, in a row with a change.
+    Change,
+    /// Also the time, the names of users, files of `/proc` and so on.
+    More,
+}
+
 /// Finds the value of a field.
 type Get = for<'x> fn(&Row<'x>, &'x mut Lookup) -> Value<'x>;
 
@@ -38,6 +49,7 @@ pub struct Field {
     /// The type of its values, if it is not that of the unit.
     kind: Option<Kind>,
     guarded: bool,
+    follows: Follows,
     /// Whether it is known only over an interval.
     pub is_rate: bool,
     /// Whether a table marks the name of a zombie, and draws the branches of a tree before it.
@@ -63,6 +75,7 @@ impl Field {
             unit,
             kind: None,
             guarded: false,
+            follows: Follows::More,
             is_rate: false,
             is_command: false,
             in_table: None,
@@ -109,10 +122,26 @@ impl Field {
         }
     }
 
+    /// The value follows from these groups of the record.
+    const fn of_record(self, needs: Fields) -> Self {
+        Self {
+            needs,
+            follows: Follows::Record,
+            ..self
+        }
+    }
+
+    const fn of_change(self) -> Self {
+        Self {
+            follows: Follows::Change,
+            ..self
+        }
+    }
+
     const fn rate(self) -> Self {
         Self {
             is_rate: true,
-            ..self
+            ..self.of_change()
         }
     }
 
@@ -147,6 +176,17 @@ impl Field {
     /// Whether reading it needs ptrace access to the process.
     pub const fn is_guarded(&self) -> bool {
         self.guarded
+    }
+
+    /// Whether the value of a row of a process follows from its record alone; with `changes`, from its record and its change,
+    /// which the row must have. So it is the same as long as these are.
+    #[doc(hidden)]
+    pub const fn follows_record(&self, changes: bool) -> bool {
+        match self.follows {
+            Follows::Record => true,
+            Follows::Change => changes,
+            Follows::More => false,
+        }
     }
 
     /// The type of all its known values.
@@ -297,6 +337,37 @@ mod tests {
                     field.name,
                     field.kind()
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_the_record_needs_nothing_else() {
+        let mut collector = Collector::builder()
+            .fields(Fields::all())
+            .source(Some(SourceKind::Procfs))
+            .open()
+            .expect("/proc is there");
+        let host = collector.host().clone();
+        let mut lookup = Lookup::new(&host, true).expect("/proc is there");
+        // It knows neither the time nor users, and reads no file.
+        let mut ignorant = Lookup::recorded(host, lookup.total_memory);
+        let mut before = Baseline::default();
+        before.set(&collector.snapshot().expect("a snapshot"));
+        let snapshot = collector.snapshot().expect("a snapshot");
+        lookup.set_clock(&snapshot);
+        for change in before.changes(&snapshot) {
+            let row = Row::new(change.process);
+            let changed = Row {
+                change: Some(change),
+                ..row
+            };
+            for (row, changes) in [(row, false), (changed, true)] {
+                for field in FIELDS.iter().filter(|of| of.follows_record(changes)) {
+                    let known = format!("{:?}", field.value(&row, &mut lookup));
+                    let other = format!("{:?}", field.value(&row, &mut ignorant));
+                    assert_eq!(known, other, "{}, {changes}", field.name);
+                }
             }
         }
     }

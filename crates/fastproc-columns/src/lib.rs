@@ -45,6 +45,6 @@ pub use field::{FIELDS, Field, UnknownField, short_container_id};
 pub use filter::{Filter, FilterError, parse_date};
 pub use names::Names;
 pub use row::{Event, Lookup, Row};
-pub use sort::{RowList, Sort, Sorter};
+pub use sort::{Ranked, RowList, Sort, Sorter};
 pub use tree::{Branch, Forest, forest};
 pub use value::{Kind, List, Unit, Value, arguments};

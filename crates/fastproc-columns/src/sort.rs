@@ -45,6 +45,15 @@ impl Sort {
         self.keys.iter().map(|key| key.field)
     }
 
+    /// The field and whether its largest value comes first, if there is one key, whose values are numbers.
+    #[doc(hidden)]
+    pub fn by_number(&self) -> Option<(&'static Field, bool)> {
+        match self.keys.as_slice() {
+            [key] if key.field.kind().is_number() => Some((key.field, key.descending)),
+            _ => None,
+        }
+    }
+
     /// The groups of fields that the keys need.
     pub fn needs(&self) -> Fields {
         self.fields()
@@ -99,6 +108,18 @@ struct Rank {
 /// The sort key for rows by a single number: whether it is unknown, the number, the ids; then the index of the row.
 type Number = ((bool, u64), (u32, u32), u32);
 
+/// A row to be sorted by a number that is known already.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Ranked {
+    /// [`Value::rank`](crate::Value::rank) of the number.
+    pub rank: Option<u64>,
+    /// [`Row::ids`].
+    pub ids: (u32, u32),
+    /// What [`Sorter::order_ranked`] returns for the row.
+    pub at: u32,
+}
+
 /// Sorts rows. Its memory is used again for the next snapshot.
 #[derive(Debug, Default)]
 pub struct Sorter {
@@ -135,11 +156,16 @@ impl Sorter {
         lookup: &mut Lookup,
     ) -> &[u32] {
         self.order.clear();
-        if let [key] = sort.keys.as_slice()
-            && key.field.kind().is_number()
-        {
-            self.order_by_number(*key, top, rows, lookup);
-            return &self.order;
+        if let Some((field, descending)) = sort.by_number() {
+            let ranked = (0..rows.len()).map(|at| {
+                let row = rows.row(at);
+                Ranked {
+                    rank: field.value(&row, lookup).rank(),
+                    ids: row.ids(),
+                    at: at as u32,
+                }
+            });
+            return self.order_ranked(descending, ranked, |_| top);
         }
         self.rank(sort, rows, lookup);
         let Self {
@@ -158,26 +184,29 @@ impl Sorter {
         order
     }
 
-    /// Sorts by one number, the usual case: the keys are adjacent in memory.
-    fn order_by_number<'a, R: RowList<'a> + ?Sized>(
+    /// Sorts by one number, the usual case: the keys are adjacent in memory. Returns [`Ranked::at`] of the first rows, of
+    /// as many as `top` says for the number of rows.
+    #[doc(hidden)]
+    pub fn order_ranked(
         &mut self,
-        key: Key,
-        top: usize,
-        rows: &R,
-        lookup: &mut Lookup,
-    ) {
+        descending: bool,
+        ranked: impl Iterator<Item = Ranked>,
+        top: impl FnOnce(usize) -> usize,
+    ) -> &[u32] {
         self.numbers.clear();
-        self.numbers.extend((0..rows.len()).map(|at| {
-            let row = rows.row(at);
-            let number = match key.field.value(&row, lookup).rank() {
-                Some(rank) if key.descending => (false, !rank),
+        self.numbers.extend(ranked.map(|Ranked { rank, ids, at }| {
+            let number = match rank {
+                Some(rank) if descending => (false, !rank),
                 Some(rank) => (false, rank),
                 None => (true, 0),
             };
-            (number, row.ids(), at as u32)
+            (number, ids, at)
         }));
+        let top = top(self.numbers.len());
         keep_first(&mut self.numbers, top, Ord::cmp);
+        self.order.clear();
         self.order.extend(self.numbers.iter().map(|&(.., at)| at));
+        &self.order
     }
 
     fn rank<'a, R: RowList<'a> + ?Sized>(&mut self, sort: &Sort, rows: &R, lookup: &mut Lookup) {

@@ -1,5 +1,7 @@
 //! Selects and orders the rows of a snapshot to show.
 
+mod resting;
+
 use fastproc::{
     Process,
     difference::{Change, PerProcess},
@@ -7,6 +9,7 @@ use fastproc::{
 };
 use fastproc_columns::{Branch, Event, Forest, Lookup, Row, Sorter};
 
+use self::resting::{Plain, Ranks};
 use crate::{
     group::{Groups, Sums},
     id::Id,
@@ -91,6 +94,7 @@ pub struct Picker {
     shown: Vec<Row<'static>>,
     branches: Vec<Branch>,
     briefs: PerProcess<Brief>,
+    ranks: Ranks,
     sorter: Sorter,
     forest: Forest,
     /// The groups, if rows are grouped.
@@ -125,25 +129,30 @@ impl Picker {
         branches.clear();
         let briefs = self.briefs.update(&view.snapshot, Brief::of);
         let tally = Tally::new(briefs);
-        select(view, state, lookup, briefs, &mut rows);
-        let marked = sum_of_marked(&rows, state, lookup);
-        if let Some(by) = state.settings.group {
-            let (sort, descending) = state.sort_key();
-            self.groups.add_up(by, sort, descending, &rows, lookup);
-            state.window.settle(self.groups.len(), height);
-            let selected = self.groups.get(state.window.cursor);
-            state.selected_group = selected.map(|(key, _)| key.to_vec());
-            state.selected = None;
+        let mut marked = None;
+        if let Some(plain) = Plain::new(view, state) {
+            let with = (briefs, &mut self.sorter);
+            let of = (&mut *state, &mut *lookup);
+            self.ranks.pick(&plain, view, with, of, height, &mut shown);
         } else {
-            state.selected_group = None;
-            if state.settings.tree {
+            select(view, state, lookup, briefs, &mut rows);
+            marked = sum_of_marked(&rows, state, lookup);
+            if let Some(by) = state.settings.group {
+                let (sort, descending) = state.sort_key();
+                self.groups.add_up(by, sort, descending, &rows, lookup);
+                state.window.settle(self.groups.len(), height);
+            } else if state.settings.tree {
                 self.pick_tree(&rows, state, lookup, height, &mut branches, &mut shown);
             } else {
                 self.pick_flat(&rows, state, lookup, height, &mut shown);
             }
-            let at = state.window.cursor - state.window.top;
-            state.selected = shown.get(at).map(Id::from_row);
         }
+        let is_grouped = state.settings.group.is_some();
+        let group = self.groups.get(state.window.cursor);
+        let group = group.filter(|_| is_grouped);
+        state.selected_group = group.map(|(key, _)| key.to_vec());
+        let at = state.window.cursor - state.window.top;
+        state.selected = shown.get(at).map(Id::from_row);
         self.rows = reuse(rows);
         Picked {
             rows: shown,
@@ -272,6 +281,17 @@ fn matches(row: &Row<'_>, needle: &str, lookup: &mut Lookup) -> bool {
     })
 }
 
+/// The row of a process or thread, with its change.
+fn row_of(change: Change<'_>) -> Row<'_> {
+    Row {
+        process: change.process,
+        thread: change.thread,
+        change: Some(change),
+        branch: &[],
+        event: change.exit.map(|exit| Event::Exit(exit, None)),
+    }
+}
+
 /// The rows that the settings and the filter select.
 fn select<'a>(
     view: &View<'a>,
@@ -292,24 +312,17 @@ fn select<'a>(
             rows.push(row);
         }
     };
-    let of_change = |change: Change<'a>| Row {
-        process: change.process,
-        thread: change.thread,
-        change: Some(change),
-        branch: &[],
-        event: change.exit.map(|exit| Event::Exit(exit, None)),
-    };
     match (view.before, settings.threads) {
         (Some(before), false) => {
             let changes = before.changes(&view.snapshot).zip(briefs);
-            changes.for_each(|(change, brief)| take(of_change(change), *brief));
+            changes.for_each(|(change, brief)| take(row_of(change), *brief));
         }
         (None, false) => {
             let processes = view.snapshot.iter().zip(briefs);
             processes.for_each(|(process, brief)| take(Row::new(process), *brief));
         }
         (Some(before), true) => {
-            let changes = before.thread_changes(&view.snapshot).map(of_change);
+            let changes = before.thread_changes(&view.snapshot).map(row_of);
             changes.for_each(|row| take(row, Brief::of(row.process)));
         }
         (None, true) => {
@@ -326,7 +339,7 @@ fn select<'a>(
     }
     if settings.exited && !settings.threads {
         let exited = view.exited.iter();
-        let rows = exited.map(|process| of_change(process.change()));
+        let rows = exited.map(|process| row_of(process.change()));
         rows.for_each(|row| take(row, Brief::of(row.process)));
     }
 }

@@ -46,7 +46,7 @@ macro_rules! rate {
 #[rustfmt::skip]
 pub static FIELDS: &[Field] = &[
     // Identity
-    identity("pid", Unit::Number, "process id", |s, _| s.process.pid().into()).also(&["tgid"]),
+    identity("pid", Unit::Number, "process id", |s, _| s.process.pid().into()).also(&["tgid"]).of_record(Fields::empty()),
     identity("tid", Unit::Number, "thread id", |s, _| s.tid().into()).also(&["lwp", "spid"]).of_thread(),
     identity("ppid", Unit::Number, "process id of the parent", |s, _| match s.exit() {
         Some(exit) => Value::known(exit.ppid, Into::into),
@@ -60,7 +60,7 @@ pub static FIELDS: &[Field] = &[
     identity("tty", Unit::Text, "controlling terminal, or ?", terminal).also(&["tt", "tname"]).of_living(),
     identity("tty_nr", Unit::Number, "controlling terminal as a device number, or 0", |s, _| s.process.identity().tty_nr.into()).signed().of_living(),
     identity("tpgid", Unit::Number, "foreground process group of the terminal, or -1", |s, _| s.process.identity().tpgid.into()).signed().of_living(),
-    identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_thread(),
+    identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_record(Fields::empty()).of_thread(),
     identity("cmdline", Unit::Text, "command line, at most 128 KiB; if there is none, a table shows the name in brackets", command_line)
         .arguments()
         .also(&["args", "cmd", "command"])
@@ -70,6 +70,7 @@ pub static FIELDS: &[Field] = &[
     identity("state", Unit::Text, "state, a letter as in proc(5)", |s, _| Value::Text(&s.state().name().as_bytes()[..1]))
         .also(&["s"])
         .heading("S")
+        .of_record(Fields::empty())
         .of_thread(),
     identity("stat", Unit::Text, "state with the flags of ps(1): < N L s l +", state_as_in_ps)
         .needs(Fields::SCHEDULING.union(Fields::MEMORY))
@@ -83,10 +84,10 @@ pub static FIELDS: &[Field] = &[
     })
     .also(&["flag"])
     .of_thread(),
-    identity("kthread", Unit::Truth, "whether it is a kernel thread", |s, _| Truth(s.process.identity().is_kernel_thread())),
+    identity("kthread", Unit::Truth, "whether it is a kernel thread", |s, _| Truth(s.process.identity().is_kernel_thread())).of_record(Fields::empty()),
     identity("num_threads", Unit::Number, "threads", |s, _| s.process.identity().num_threads.into())
         .also(&["threads", "nlwp", "thcount"])
-        .heading("THR").of_living(),
+        .heading("THR").of_record(Fields::empty()).of_living(),
     identity("exit_signal", Unit::Number, "signal sent to the parent on exit", |s, _| s.process.identity().exit_signal.into()).signed().of_living(),
     identity("exit_code", Unit::Number, "exit status as waitpid(2) shows it", |s, _| Value::known(s.process.exit_code(), Into::into))
         .signed()
@@ -128,6 +129,7 @@ pub static FIELDS: &[Field] = &[
     })
     .also(&["%cpu", "cpu"])
     .heading("%CPU")
+    .of_change()
     .of_thread(),
     cpu("c", Unit::Number, "pcpu as a whole number, at most 99, as in ps(1)", |s, lookup| match s.change {
         Some(change) => Value::known(change.cpu_share, |share| Unsigned((share * 100.0).min(99.0) as u64)),
@@ -135,18 +137,21 @@ pub static FIELDS: &[Field] = &[
             Unsigned((lookup.share_since(s.start_ns(), user.saturating_add(system)) * 100.0).min(99.0) as u64)
         }),
     })
+    .of_change()
     .of_thread(),
     cpu("pcpu_user", Unit::Percent, "the part of pcpu in user mode", |s, lookup| match s.change {
         Some(change) => Value::known(change.user_share, |share| Real(share * 100.0)),
         None => Value::known(s.cpu_times(), |(user, _)| lifetime_share(s, lookup, user)),
     })
     .heading("%USER")
+    .of_change()
     .of_thread(),
     cpu("pcpu_system", Unit::Percent, "the part of pcpu in kernel mode", |s, lookup| match s.change {
         Some(change) => Value::known(change.system_share, |share| Real(share * 100.0)),
         None => Value::known(s.cpu_times(), |(_, system)| lifetime_share(s, lookup, system)),
     })
     .heading("%SYS")
+    .of_change()
     .of_thread(),
     cpu("time", Unit::Time, "CPU time in user and kernel mode", |s, _| {
         Value::known(s.cpu_times(), |(user, system)| Unsigned(user.saturating_add(system)))
@@ -265,14 +270,14 @@ pub static FIELDS: &[Field] = &[
     users("rgroup", Unit::Text, "name of the real group", |s, lookup| {
         Value::known(s.groups(), |(gid, _)| Value::Text(lookup.groups.name(gid)))
     }),
-    users("euid", Unit::Number, "effective user id; uid in ps(1)", |s, _| Value::known(s.users(), |(_, euid)| euid.into())).also(&["uid"]),
-    users("ruid", Unit::Number, "real user id", |s, _| Value::known(s.users(), |(uid, _)| uid.into())),
-    users("suid", Unit::Number, "saved user id", of!(users, u => u.suid.into())).also(&["svuid"]),
-    users("fsuid", Unit::Number, "user id for access to files", of!(users, u => u.fsuid.into())).also(&["fuid"]),
-    users("egid", Unit::Number, "effective group id; gid in ps(1)", |s, _| Value::known(s.groups(), |(_, egid)| egid.into())).also(&["gid"]),
-    users("rgid", Unit::Number, "real group id", |s, _| Value::known(s.groups(), |(gid, _)| gid.into())),
-    users("sgid", Unit::Number, "saved group id", of!(users, u => u.sgid.into())).also(&["svgid"]),
-    users("fsgid", Unit::Number, "group id for access to files", of!(users, u => u.fsgid.into())).also(&["fgid"]),
+    users("euid", Unit::Number, "effective user id; uid in ps(1)", |s, _| Value::known(s.users(), |(_, euid)| euid.into())).also(&["uid"]).of_record(Fields::USERS),
+    users("ruid", Unit::Number, "real user id", |s, _| Value::known(s.users(), |(uid, _)| uid.into())).of_record(Fields::USERS),
+    users("suid", Unit::Number, "saved user id", of!(users, u => u.suid.into())).also(&["svuid"]).of_record(Fields::USERS),
+    users("fsuid", Unit::Number, "user id for access to files", of!(users, u => u.fsuid.into())).also(&["fuid"]).of_record(Fields::USERS),
+    users("egid", Unit::Number, "effective group id; gid in ps(1)", |s, _| Value::known(s.groups(), |(_, egid)| egid.into())).also(&["gid"]).of_record(Fields::USERS),
+    users("rgid", Unit::Number, "real group id", |s, _| Value::known(s.groups(), |(gid, _)| gid.into())).of_record(Fields::USERS),
+    users("sgid", Unit::Number, "saved group id", of!(users, u => u.sgid.into())).also(&["svgid"]).of_record(Fields::USERS),
+    users("fsgid", Unit::Number, "group id for access to files", of!(users, u => u.fsgid.into())).also(&["fgid"]).of_record(Fields::USERS),
     credentials("groups", Unit::List, "supplementary groups", |s, lookup| {
         if s.process.credentials().is_none() {
             return Unknown;
@@ -433,20 +438,20 @@ const fn namespace(name: &'static str, help: &'static str, get: Get) -> Field {
 }
 
 const fn cpu(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::CPU)
+    Field::new(name, unit, help, get).of_record(Fields::CPU)
 }
 
 const fn memory(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::MEMORY)
+    Field::new(name, unit, help, get).of_record(Fields::MEMORY)
 }
 
 const fn memory_details(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::MEMORY_DETAILS)
+    Field::new(name, unit, help, get).of_record(Fields::MEMORY_DETAILS)
 }
 
 const fn io(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
     Field::new(name, unit, help, get)
-        .needs(Fields::IO)
+        .of_record(Fields::IO)
         .guarded()
         .of_thread()
 }
@@ -456,23 +461,23 @@ const fn users(name: &'static str, unit: Unit, help: &'static str, get: Get) -> 
 }
 
 const fn credentials(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::CREDENTIALS)
+    Field::new(name, unit, help, get).of_record(Fields::CREDENTIALS)
 }
 
 const fn scheduling(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::SCHEDULING)
+    Field::new(name, unit, help, get).of_record(Fields::SCHEDULING)
 }
 
 const fn scheduling_details(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::SCHEDULING_DETAILS)
+    Field::new(name, unit, help, get).of_record(Fields::SCHEDULING_DETAILS)
 }
 
 const fn signals(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::SIGNALS)
+    Field::new(name, unit, help, get).of_record(Fields::SIGNALS)
 }
 
 const fn namespaces(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::NAMESPACES)
+    Field::new(name, unit, help, get).of_record(Fields::NAMESPACES)
 }
 
 const fn cgroup(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
@@ -480,11 +485,11 @@ const fn cgroup(name: &'static str, unit: Unit, help: &'static str, get: Get) ->
 }
 
 const fn limits(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::LIMITS)
+    Field::new(name, unit, help, get).of_record(Fields::LIMITS)
 }
 
 const fn layout(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
     Field::new(name, unit, help, get)
-        .needs(Fields::LAYOUT)
+        .of_record(Fields::LAYOUT)
         .guarded()
 }

@@ -20,18 +20,20 @@
 //! are never negative or NaN. The number of threads at the two snapshots does not limit the share, because more may
 //! have existed in between. [`Marks`] says how counters that seem to run backwards are treated.
 
+mod comparison;
 mod counters;
 mod ended;
 mod marks;
 mod per_process;
 
-use self::{counters::Set, ended::AwaitingExit};
 pub use self::{
+    comparison::Comparison,
     counters::{Counter, TaskCounters},
     ended::{Cost, Ended},
     marks::{Growth, Marks},
     per_process::PerProcess,
 };
+use self::{counters::Set, ended::AwaitingExit};
 pub use crate::records::record::is_same_start;
 use crate::{
     base::host,
@@ -103,26 +105,6 @@ impl Entry {
     fn stay(mut self, read_ns: u64) -> Self {
         self.marks.stay(read_ns);
         self
-    }
-
-    /// The change of a process whose record is the same.
-    fn no_change<'a>(&self, process: Process<'a>) -> Change<'a> {
-        let known = |counter| self.known.contains(counter);
-        let zero = |counter| known(counter).then_some(0.0);
-        Change {
-            process,
-            thread: None,
-            exit: None,
-            born: false,
-            cpu_ns: known(Counter::Run).then_some(0),
-            cpu_share: zero(Counter::Run),
-            user_share: zero(Counter::User),
-            system_share: zero(Counter::System),
-            minflt_per_second: zero(Counter::MinorFaults),
-            majflt_per_second: zero(Counter::MajorFaults),
-            read_bytes_per_second: zero(Counter::ReadBytes),
-            write_bytes_per_second: zero(Counter::WriteBytes),
-        }
     }
 }
 
@@ -260,6 +242,27 @@ pub struct Change<'a> {
     pub write_bytes_per_second: Option<f64>,
 }
 
+impl<'a> Change<'a> {
+    /// That of a process whose record is the same, and has these counters.
+    fn none(process: Process<'a>, known: Set) -> Self {
+        let zero = |counter| known.contains(counter).then_some(0.0);
+        Self {
+            process,
+            thread: None,
+            exit: None,
+            born: false,
+            cpu_ns: known.contains(Counter::Run).then_some(0),
+            cpu_share: zero(Counter::Run),
+            user_share: zero(Counter::User),
+            system_share: zero(Counter::System),
+            minflt_per_second: zero(Counter::MinorFaults),
+            majflt_per_second: zero(Counter::MajorFaults),
+            read_bytes_per_second: zero(Counter::ReadBytes),
+            write_bytes_per_second: zero(Counter::WriteBytes),
+        }
+    }
+}
+
 /// A process of the earlier snapshot that the later one does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -343,7 +346,7 @@ impl Baseline {
             if let Some(process) = now.kept_since(number, place)
                 && let Some(entry) = before.get(process.pid())
             {
-                return entry.no_change(process);
+                return Change::none(process, entry.known);
             }
             let subject = Subject::process(now.process_at(place), read_at.of(place));
             subject.change(before.find(&subject), interval)

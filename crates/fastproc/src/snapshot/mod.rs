@@ -273,6 +273,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The process at this place, if its record is that of snapshot `number`.
+    #[inline]
     pub(crate) fn kept_since(&self, number: Number, place: usize) -> Option<Process<'a>> {
         if number == Number::NONE || number != self.kept.of {
             return None;
@@ -419,6 +420,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
+    #[inline]
     fn process(&self, slot: Slot) -> Process<'a> {
         let (table, at) = match slot.in_walk() {
             Some(at) => (&self.walked, at),

@@ -1,78 +1,11 @@
 //! A reader that reuses its values of unchanged records agrees with one that starts again each time.
 
-use std::{
-    io::Write,
-    path::Path,
-    process::{Child, Command, Stdio},
-};
-
 use fastproc::{
     Baseline, Collector, Fields, Process, Snapshot, SourceKind, Table,
     difference::{Change, PerProcess},
     record::Record,
 };
-use fastproc_testbed::{Reborn, gate};
-
-use super::Sleepers;
-
-/// A process that runs at each line that it receives, and executes another program at the line "exec".
-struct Poked(Child);
-
-impl Poked {
-    fn start() -> Self {
-        let script = "while read line; do [ $line != exec ] || exec sleep 600; done";
-        let mut shell = Command::new("sh");
-        shell.args(["-c", script]).stdin(Stdio::piped());
-        Self(shell.spawn().expect("there is a shell"))
-    }
-
-    fn poke(&mut self, line: &str) {
-        // sleep(1) reads nothing.
-        let input = self.0.stdin.as_mut();
-        let _ = writeln!(input.expect("it is piped"), "{line}");
-    }
-}
-
-impl Drop for Poked {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Processes that start, run, execute programs, exit, and reuse the same pid.
-struct Moving {
-    sleepers: Sleepers,
-    poked: Vec<Poked>,
-    reborn: Option<Reborn>,
-}
-
-impl Moving {
-    fn start() -> Self {
-        Self {
-            sleepers: Sleepers::start(20),
-            poked: (0..10).map(|_| Poked::start()).collect(),
-            reborn: None,
-        }
-    }
-
-    fn step(&mut self, round: usize) {
-        let count = self.poked.len();
-        match round % 6 {
-            0 => self.sleepers.0.extend(Sleepers::start(2).into_children()),
-            1 | 2 => self.poked[round % count].poke("run"),
-            3 => {
-                let mut ended = self.sleepers.0.remove(round % self.sleepers.0.len());
-                ended.kill().expect("it sleeps");
-                ended.wait().expect("it was killed");
-                let start = |pid| Reborn::start(pid, Path::new("/bin/sleep"), &["600"]);
-                self.reborn = start(ended.id()).expect("root chooses pids");
-            }
-            4 => self.poked[round % count].poke("exec"),
-            _ => self.poked[round % count] = Poked::start(),
-        }
-    }
-}
+use fastproc_testbed::{Moving, gate};
 
 /// The same snapshot, without the information which records are unchanged.
 fn anew<'a>(snapshot: &Snapshot<'_>, records: &'a mut Vec<Record>) -> Snapshot<'a> {
@@ -149,6 +82,9 @@ fn a_reader_that_reuses_what_stayed_says_what_one_says_that_starts_anew() {
             all += all_anew.len();
             let copy = anew(&snapshot, &mut records);
             let reused: Vec<_> = reuses.changes(&snapshot).map(|of| values(&of)).collect();
+            let beside = reuses.beside(&snapshot);
+            let single = (0..snapshot.len()).map(|place| values(&beside.change(place)));
+            assert!(single.eq(reused.iter().cloned()), "in round {round}");
             let others: Vec<_> = anew_each.changes(&copy).map(|of| values(&of)).collect();
             assert_eq!(reused, others, "in round {round}");
             reuses.set(&snapshot);
