@@ -383,14 +383,14 @@ fn compare(sort: &Sort, one: &Row<'_>, other: &Row<'_>) -> Ordering {
 #[cfg(test)]
 mod tests {
     use fastproc::cgroups::Cgroups;
-    use fastproc_testbed::Folder;
 
     use super::{super::find, *};
 
     /// A row whose parent is not shown is below the nearest ancestor that is, and says which it is of it.
     #[test]
     fn a_filtered_tree_has_whole_paths_below_what_is_shown() {
-        let folder = Folder::new("cgroups-nested");
+        let name = format!("fastproc-nested-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         for path in ["a/b/c/d", "a/x", "ab/c"] {
             std::fs::create_dir_all(folder.join(path)).expect("our own");
         }
@@ -429,6 +429,7 @@ mod tests {
             ["/a", "  b/c", "    d", "/ab/c"]
         );
         assert_eq!(shown("depth == 0 || name == c"), ["/", "  a/b/c", "  ab/c"]);
+        std::fs::remove_dir_all(&folder).expect("our own");
     }
 
     #[test]
