@@ -72,9 +72,11 @@ fn without_rows_the_same_is_shown_as_with_them() {
                 .filter(|&place| beside.resting(place).is_some())
                 .count();
         }
-        let mut settings = Settings::default();
-        settings.kernel_threads = round % 3 > 0;
-        settings.exited = round % 2 > 0;
+        let settings = Settings {
+            kernel_threads: round % 3 > 0,
+            exited: round % 2 > 0,
+            ..Settings::default()
+        };
         let mut state = State::new(settings).expect("they are right");
         for (at, &name) in names.iter().enumerate() {
             state.sort_by(name, round % 4 < 2);
