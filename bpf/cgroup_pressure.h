@@ -36,7 +36,7 @@ static long add_cpu(u32 cpu, void *unused)
 {
 	u64 part = on_cpu(pressure.cpus, cpu), start;
 	struct psi_group_cpu *c;
-	u32 times[PRESSURES], mask, since, busy;
+	u32 times[PRESSURES] = {}, mask, since, busy = 0;
 
 	if (!part)
 		return 1;
@@ -44,6 +44,7 @@ static long add_cpu(u32 cpu, void *unused)
 	for (int tries = 0; tries < PRESSURE_TRIES; tries++) {
 		start = RELOAD(c->state_start);
 		mask = RELOAD(c->state_mask);
+		ordered();
 		since = run.now_ns > start ? run.now_ns - start : 0;
 #define SINCE(state)                                                          \
 	at_least_zero(RELOAD(c->times[state]) - RELOAD(c->times_prev[state]) + \
@@ -54,13 +55,15 @@ static long add_cpu(u32 cpu, void *unused)
 			busy = SINCE(6);
 		busy /= settings.jiffy_ns;
 		/* The kernel gives no weight to a CPU that was idle. Nearly all are: the rest is not read. */
-		if (!busy)
-			return 0;
-		for (int i = 0; i < PRESSURES; i++)
-			times[i] = SINCE(i);
+		if (busy)
+			for (int i = 0; i < PRESSURES; i++)
+				times[i] = SINCE(i);
+		ordered();
 		if (RELOAD(c->state_start) == start && RELOAD(c->state_mask) == mask)
 			break;
 	}
+	if (!busy)
+		return 0;
 	pressure.busy += busy;
 	for (int i = 0; i < PRESSURES; i++)
 		pressure.deltas[i] += (u64)times[i] * busy;
@@ -110,8 +113,11 @@ __noinline int read_pressure(u64 group, u32 index)
 	/* Kernels without pressure may lack its structures. */
 	if (!r || !place || !WANTED(FP_CGROUP_PRESSURE))
 		return 0;
-	changed = RELOAD(g->avgs_lock.owner.counter);
+	/* The kernel sets this time before it calculates the averages, and holds the lock until it has. */
 	last = RELOAD(g->avg_last_update);
+	ordered();
+	changed = RELOAD(g->avgs_lock.owner.counter);
+	ordered();
 	if (last > run.last_update)
 		run.last_update = last;
 	if (last > run.updates_after && last < run.first_update)
@@ -122,12 +128,12 @@ __noinline int read_pressure(u64 group, u32 index)
 		pressure.deltas[i] = 0, pressure.now[i] = pressure.before[i] = RELOAD(g->total[i]);
 	bpf_loop(settings.cpus, add_cpu, 0, 0);
 	moved = read_averages(g, r, place, last);
-	if (pressure.busy) {
-		for (int i = 0; i < PRESSURES; i++) {
+	ordered();
+	for (int i = 0; i < PRESSURES; i++) {
+		if (pressure.busy)
 			pressure.now[i] += pressure.deltas[i] / pressure.busy;
-			/* A reader of the files has added the times of the CPUs to the totals, or is about to. */
-			changed |= RELOAD(g->total[i]) ^ pressure.before[i];
-		}
+		/* A reader of the files has added the times of the CPUs to the totals, or is about to. */
+		changed |= RELOAD(g->total[i]) ^ pressure.before[i];
 	}
 	for (int i = 0; i < PRESSURES; i++)
 		if (pressure.now[i] != RELOAD(g->avg_total[i]))

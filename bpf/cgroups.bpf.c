@@ -14,6 +14,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "kfunc.h"
+#include "arch.h"
 
 /* See tasks.bpf.c. */
 const volatile struct {

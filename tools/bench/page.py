@@ -366,8 +366,8 @@ snapshots, without and with kept records (`fastproc bench top --ran 100`, before
 
 The walk took 58 % of a refresh, other system calls 17 %, and the readers 25 %.
 
-Before records were kept and now, with the fifth idea, in turn (`fastproc bench top`, `scrape` and `attach`, each with `--ran 100`; CPU time
-in ms, medians of three runs, with 30,000 processes of one or two, on a busy machine):
+The readers before records were kept and with a walk that has the fifth idea (`fastproc bench top`, `scrape` and `attach`, each with
+`--ran 100`, both versions in turn on an idle machine; CPU time in ms, medians of three runs, with 30,000 processes of one or two):
 
 | reader | 4,000, before | now | times cheaper | 30,000, before | now | times cheaper |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -384,8 +384,9 @@ user mode 8.5 instead of 11.4 ms.
 What remains (`perf record`, ten times a second): the walk is half of a refresh, other system calls a fifth, `fastproc` itself 30 %:
 a third of that are passes over all processes, and the rest is drawing. Most of these system calls read the command lines of visible processes: those
 that have run are shown first, and a process that has run may have changed its command line. With 30,000 processes 70 % of the time is spent in
-the kernel. If `fastproc` itself
-took no time at all, a refresh would be 1.4 times cheaper than it is, and 2.2 to 2.4 times cheaper than before records were kept.
+the kernel. If `fastproc` itself took no time at all, a refresh would be 1.4 times cheaper than it is, and 2.2 to 2.4 times cheaper
+than before records were kept. The benchmark of the service lets one in a hundred run before each of its twelve readings, so that about
+one in nine has run when the same reader asks again; that reader costs no less than before with 30,000 processes.
 
 A recording of 2,500 processes, none of which ran, did not become cheaper when the recorder skipped the texts of unchanged processes and
 first compared whole records: 215 instead of 220 ms in user mode for 31 snapshots (medians of four in turn, which differ by a fifth). So it

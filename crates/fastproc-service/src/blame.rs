@@ -137,7 +137,7 @@ pub(crate) struct Blame {
     failures: HashMap<String, Instant>,
 }
 
-/// An error with its causes.
+/// An error with its causes, in one line: the verifier of BPF programs has more to say.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -146,7 +146,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         text.push_str(&error.to_string());
         cause = error.source();
     }
-    text
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 impl Blame {

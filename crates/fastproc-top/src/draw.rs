@@ -36,8 +36,8 @@ pub struct Painter {
     pub cgroup_grid: Grid,
     /// The history of cgroups.
     pub watched_cgroups: Recent<u64, cgroups::Histories>,
-    /// How many rows the filter admits.
-    pub admitted: usize,
+    /// How many rows, groups or cgroups are shown.
+    pub shown: usize,
 }
 
 impl Painter {
@@ -73,7 +73,11 @@ impl Painter {
             let sum = u16::from(!state.marked.is_empty());
             let room = height.saturating_sub(header_height + 2 + sum);
             let picked = self.picker.pick(view, state, lookup, room.into());
-            self.admitted = picked.rows.len();
+            self.shown = if state.settings.group.is_some() {
+                self.picker.groups.len()
+            } else {
+                picked.rows.len()
+            };
             if self.watched.takes() {
                 picked.rows.iter().for_each(|row| self.watched.push(row));
             }
@@ -146,7 +150,7 @@ impl Painter {
         let mut part = canvas.lines(header_height, room);
         let mut rows = cgroups.rows();
         state.cgroups.pick(&mut rows, state.settings.cgroups.tree);
-        self.admitted = rows.len();
+        self.shown = rows.len();
         let grid = &mut self.cgroup_grid;
         cgroup_table::draw(&mut part, grid, cgroups, &rows, state, theme);
         if self.watched_cgroups.takes() {

@@ -24,7 +24,7 @@ use rustix::{
 use serde::Serialize;
 
 use self::{
-    judge::{Judgement, Shape, compare, judge},
+    judge::{Judgement, compare, judge},
     shown::{EVENTS, Shown},
     totals::{Bound, Totals, totals},
 };
@@ -154,7 +154,7 @@ impl Opened {
         let began = Instant::now();
         let files = shown::files(page_sizes).filter_map(|(path, shown)| {
             let file = openat(&directory, &*path, flags, Mode::empty()).ok()?;
-            let text = text(&file).ok()?;
+            let text = shown.kernel(text(&file).ok()?);
             Some((shown.name(), shown, file, text))
         });
         let files: Vec<_> = files.collect();
@@ -277,7 +277,7 @@ impl Comparison {
                     continue;
                 };
                 is_here |= *name == EVENTS;
-                texts.push((*name, *how, before, after));
+                texts.push((*name, *how, before, how.kernel(after)));
             }
             if !is_here {
                 self.gone.insert(cgroup.id);
@@ -300,7 +300,7 @@ impl Comparison {
                 } else {
                     None
                 };
-                self.text(cgroup, name, (how.shape(), bound), kernel, ours, left);
+                self.text(cgroup, name, (how, bound), kernel, ours, left);
             }
         }
         let shown = shown.into_iter();
@@ -313,22 +313,24 @@ impl Comparison {
         &mut self,
         cgroup: &Opened,
         file: &'static str,
-        (shape, bound): (Shape, Option<Bound>),
+        (how, bound): (Shown, Option<Bound>),
         kernel: [&str; 2],
         ours: Option<String>,
         left: &mut Left,
     ) {
-        let key = (cgroup.id, file, String::new());
+        let size = how.size().and_then(|size| self.page_sizes.get(&size));
+        let size = size.cloned().unwrap_or_default();
+        let key = (cgroup.id, file, size.clone());
         let Some(ours) = ours else {
             if left.has(&key) && left.counts(&key) {
                 self.wrong(file);
-                self.example(cgroup.path.clone(), file, "", kernel, "nothing");
+                self.example(cgroup.path.clone(), file, &size, kernel, "nothing");
             }
             return;
         };
         let [before, after] = kernel;
-        let is_comparable = compare(file, shape, [before, &ours, after], |line, values| {
-            let key = (cgroup.id, file, line.to_owned());
+        let is_comparable = compare(file, how.shape(), [before, &ours, after], |line, values| {
+            let key = (cgroup.id, file, format!("{size}{line}"));
             if !left.has(&key) {
                 return;
             }
@@ -342,12 +344,12 @@ impl Comparison {
             *in_motion += u64::from(judgement == Judgement::InMotion);
             if judgement.is_wrong() {
                 let [before, ours, after] = values.map(|value| value.to_string());
-                self.example(cgroup.path.clone(), file, line, [&before, &after], &ours);
+                self.example(cgroup.path.clone(), file, &key.2, [&before, &after], &ours);
             }
         });
         if !is_comparable && left.has(&key) && left.counts(&key) {
             self.wrong(file);
-            self.example(cgroup.path.clone(), file, "", kernel, &ours);
+            self.example(cgroup.path.clone(), file, &size, kernel, &ours);
         }
     }
 

@@ -91,6 +91,24 @@ fn tables_without_a_row_end_as_those_of_ps() {
             assert_eq!(ended.status.code(), Some(status), "{output:?} {filter}");
         }
     }
+    // Groups are rows, too.
+    let folder = fastproc_testbed::Folder::new("top-groups");
+    let settings = folder.join("top.toml");
+    std::fs::write(&settings, "group = \"user\"\n").expect("our own");
+    for (filter, status) in [("pid == 0", 1), ("pid > 0", 0)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastproc"));
+        command.args([
+            "top",
+            "--once",
+            "-d0.1",
+            "--source=procfs",
+            "--filter",
+            filter,
+        ]);
+        let output = command.arg("--settings").arg(&settings).output();
+        let code = output.expect("it runs").status.code();
+        assert_eq!(code, Some(status), "{filter}");
+    }
 }
 
 #[test]
@@ -99,16 +117,15 @@ fn a_user_is_chosen_by_name_or_number_and_a_filter_chooses_among_his() {
     let pid = sleeper.0.id().to_string();
     let own = rustix::process::geteuid().as_raw().to_string();
     let filter = format!("pid == {pid}");
-    let rows = |user: &str| {
-        let options = ["-b", "-n1", "-d0.1", "-u", user, "--filter", &filter];
-        let tables = tables(&options);
-        tables[0]
-            .lines()
-            .filter(|line| line.ends_with("sleep 4343"))
-            .count()
-    };
-    assert_eq!(rows(&own), 1);
-    assert_eq!(rows("54321"), 0);
+    let of = |user| ["-b", "-n1", "-d0.1", "-u", user, "--filter", &filter];
+    let tables = tables(&of(&own));
+    let rows = tables[0]
+        .lines()
+        .filter(|line| line.ends_with("sleep 4343"));
+    assert_eq!(rows.count(), 1);
+    // No row.
+    let others = top(&[&of("54321")[..], &["--source", "procfs"]].concat());
+    assert_eq!(others.status.code(), Some(1));
     let refused = top(&["-b", "-n1", "-u", "no-such-user"]);
     assert_eq!(refused.status.code(), Some(2));
     let text = String::from_utf8_lossy(&refused.stderr);

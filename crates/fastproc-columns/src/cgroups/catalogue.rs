@@ -17,11 +17,6 @@ fn limit(value: Option<u64>) -> Option<Value<'static>> {
     finite(value).map(Value::Unsigned)
 }
 
-/// A limit of huge pages, if it is set. Instead of `max` newer kernels write the largest number of bytes in whole pages.
-fn limit_of_pages(limit: Option<u64>) -> Option<u64> {
-    finite(limit).filter(|&limit| limit < 1 << 62)
-}
-
 /// A number of each size of huge pages.
 fn by_size<'a>(row: &'a Row<'_>, of: fn(&PageSize) -> Option<u64>) -> Option<Value<'a>> {
     row.cgroup.hugetlb()?;
@@ -341,7 +336,7 @@ pub static COLUMNS: &[Column] = &[
         Unit::Sizes,
         HUGETLB,
         "limits of huge pages, by size",
-        |row| by_size(row, |size| limit_of_pages(size.max())),
+        |row| by_size(row, |size| finite(size.max())),
     ),
     Column::new(
         "hugetlb_reserved_by_size",
@@ -357,7 +352,7 @@ pub static COLUMNS: &[Column] = &[
         Unit::Sizes,
         HUGETLB,
         "limits of reserved huge pages, by size",
-        |row| by_size(row, |size| limit_of_pages(size.reserved_max())),
+        |row| by_size(row, |size| finite(size.reserved_max())),
     ),
     Column::new(
         "hugetlb_failures_by_size",

@@ -36,7 +36,7 @@ impl Screen {
                 return Ok(any);
             }
             let text = self.text(width, height);
-            any |= self.painter.admitted > 0;
+            any |= self.painter.shown > 0;
             each(text)?;
             if self.options.count.is_some_and(|count| self.looks > count) {
                 return Ok(any);

@@ -2,7 +2,7 @@
 
 use super::{
     files::{Files, value},
-    record::{Hugetlb, PageSize},
+    record::{Hugetlb, PageSize, UNLIMITED},
     tree::Tree,
 };
 
@@ -55,6 +55,11 @@ fn is_enabled(files: &mut Files, tree: &mut Tree, id: u64) -> bool {
     text.is_some_and(|text| text.split_ascii_whitespace().any(|name| name == "hugetlb"))
 }
 
+/// A limit. Instead of `max` newer kernels write the largest number of bytes in whole pages.
+fn limit(bytes: u64) -> u64 {
+    if bytes < 1 << 62 { bytes } else { UNLIMITED }
+}
+
 /// The page sizes of this kernel, from the first cgroup that has their files.
 #[derive(Debug, Default)]
 pub(super) struct PageSizes(Vec<&'static Names>);
@@ -89,9 +94,9 @@ impl PageSizes {
                 current: files.number(tree, id, names.current)?,
                 ..PageSize::default()
             };
-            one.set_max(files.number(tree, id, names.max));
+            one.set_max(files.number(tree, id, names.max).map(limit));
             one.set_reserved(files.number(tree, id, names.reserved));
-            one.set_reserved_max(files.number(tree, id, names.reserved_max));
+            one.set_reserved_max(files.number(tree, id, names.reserved_max).map(limit));
             let events = files.text(tree, id, names.events);
             one.set_failures(events.and_then(|text| value(text, "max")));
             list.push(one);
@@ -117,7 +122,7 @@ mod tests {
     use fastproc_testbed::Folder;
 
     use super::*;
-    use crate::cgroups::{Cgroups, Fields, record::UNLIMITED};
+    use crate::cgroups::{Cgroups, Fields};
 
     #[test]
     fn names_are_those_of_the_kernel() {
@@ -154,6 +159,7 @@ mod tests {
         }
         write("a/hugetlb.2MB.rsvd.current", "2097152\n");
         write("a/hugetlb.2MB.max", "8388608\n");
+        write("a/hugetlb.2MB.rsvd.max", "9223372036854771712\n");
         write("b/cgroup.controllers", "\n");
         let builder = Cgroups::builder().fields(Fields::HUGETLB);
         let mut cgroups = builder.open_recorded(&folder).expect("it is a folder");
@@ -167,7 +173,7 @@ mod tests {
             .iter()
             .map(|of| (of.size, of.current, of.max(), of.reserved_max()));
         let expected = [
-            (2 << 20, 4 << 20, Some(8 << 20), None),
+            (2 << 20, 4 << 20, Some(8 << 20), Some(UNLIMITED)),
             (1 << 30, 1 << 30, Some(UNLIMITED), None),
         ];
         assert_eq!(sizes.collect::<Vec<_>>(), expected);

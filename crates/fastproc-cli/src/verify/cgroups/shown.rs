@@ -129,6 +129,29 @@ impl Shown {
         })
     }
 
+    /// What the kernel's file says, in the form of a record: instead of `max` newer kernels write the largest limit of
+    /// huge pages in whole pages.
+    pub fn kernel(self, text: String) -> String {
+        let is_huge = matches!(self, Self::Huge(..));
+        let no_limit = |text: &str| {
+            text.trim_end()
+                .parse()
+                .is_ok_and(|limit: u64| limit >= 1 << 62)
+        };
+        if is_huge && no_limit(&text) {
+            return "max\n".into();
+        }
+        text
+    }
+
+    /// The size of huge pages, if the file is of one.
+    pub fn size(self) -> Option<u64> {
+        match self {
+            Self::Huge(size, _) => Some(size),
+            _ => None,
+        }
+    }
+
     pub fn shape(self) -> Shape {
         match self {
             Self::Whole(_) => Shape::Whole,
