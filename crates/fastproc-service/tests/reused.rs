@@ -189,6 +189,8 @@ fn start_sharer() -> u32 {
     // SAFETY: like fork(2); the child only makes system calls.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     if pid == 0 {
+        // SAFETY: it uses none of these. They would keep sockets of other tests open.
+        unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
         loop {
             // SAFETY: needs no memory.
             unsafe {

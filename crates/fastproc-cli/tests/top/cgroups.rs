@@ -38,7 +38,7 @@ fn cgroups_are_shown_and_one_of_them_with_its_processes() {
     };
     top.press("t");
     top.press("N");
-    top.until("a tree with the process", is_first(&format!("  {own}")));
+    top.until("a tree with the process", is_first(&format!(" /{own}")));
     top.press("I");
     top.press("t");
     top.until("the last path first", is_first(&path));

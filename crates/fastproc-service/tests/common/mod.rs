@@ -81,6 +81,8 @@ impl Served {
 
     fn restart_with(&mut self, settings: &Settings) {
         self.stop();
+        // A process that another test has just forked may still hold the socket.
+        let _ = std::fs::remove_file(self.path());
         let listener = bind(&self.path()).expect("nobody listens there");
         self.serve(listener, settings);
     }
