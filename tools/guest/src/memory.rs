@@ -23,7 +23,8 @@ const HUGE_PAGES: usize = 4;
 pub fn use_all_kinds(reporter: &mut Reporter) -> io::Result<()> {
     swap_on()?;
     touch_swapped()?;
-    fs::write("/proc/sys/vm/nr_hugepages", HUGE_PAGES.to_string())?;
+    let pages = huge_pages_in_use() + HUGE_PAGES;
+    fs::write("/proc/sys/vm/nr_hugepages", pages.to_string())?;
     map_huge(HUGE_PAGES)?;
     let status = read("/proc/self/status");
     for label in ["VmSwap", "HugetlbPages"] {
@@ -75,6 +76,17 @@ pub fn fill(size: usize) -> io::Result<usize> {
     let start = unsafe { mmap_anonymous(ptr::null_mut(), size, protection, MapFlags::PRIVATE) }?;
     touch(start.cast(), size);
     Ok(start.expose_provenance())
+}
+
+/// Another scenario on this machine may have left some.
+fn huge_pages_in_use() -> usize {
+    let text = read("/proc/meminfo");
+    let number = |label: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(label));
+        line.and_then(|line| line.trim().parse::<usize>().ok())
+            .unwrap_or(0)
+    };
+    number("HugePages_Total:").saturating_sub(number("HugePages_Free:"))
 }
 
 /// Fills so many new huge pages, and never frees them.
