@@ -155,7 +155,6 @@ impl Sorter {
         rows: &R,
         lookup: &mut Lookup,
     ) -> &[u32] {
-        self.order.clear();
         if let Some((field, descending)) = sort.by_number() {
             let ranked = (0..rows.len()).map(|at| {
                 let row = rows.row(at);
@@ -167,6 +166,7 @@ impl Sorter {
             });
             return self.order_ranked(descending, ranked, |_| top);
         }
+        self.order.clear();
         self.rank(sort, rows, lookup);
         let Self {
             order,

@@ -219,7 +219,7 @@ impl<'a> Value<'a> {
             }
             Self::Numbers(numbers) => write_numbers(numbers, scratch),
             Self::Bitmap(words) => number::write_ranges(words, scratch),
-            Self::List(list) => write_list(list, scratch, write_if_known),
+            Self::List(list) => write_joined(list.iter(), scratch, write_if_known),
             _ => return None,
         }
         Some(scratch)
@@ -273,7 +273,7 @@ impl<'a> Value<'a> {
                     Unit::Times => number::write_time,
                     _ => number::write,
                 };
-                write_list(list, to, |number, to| match number {
+                write_joined(list.iter(), to, |number, to| match number {
                     Some(number) => write(number, to),
                     None => to.push(b'-'),
                 });
@@ -320,7 +320,7 @@ impl<'a> Value<'a> {
             }),
             (Self::Numbers(numbers), _) => write_numbers(numbers, to),
             (Self::Bitmap(words), _) => number::write_ranges(words, to),
-            (Self::List(list), _) => write_list(list, to, write_if_known),
+            (Self::List(list), _) => write_joined(list.iter(), to, write_if_known),
         }
     }
 }
@@ -352,8 +352,13 @@ fn join(line: Cmdline<'_>, to: &mut Vec<u8>, write: impl Fn(&[u8], &mut Vec<u8>)
     }
 }
 
-fn write_list(list: List<'_>, to: &mut Vec<u8>, write: impl Fn(Option<u64>, &mut Vec<u8>)) {
-    for (i, number) in list.iter().enumerate() {
+/// Writes numbers, separated by commas.
+fn write_joined<T>(
+    numbers: impl Iterator<Item = T>,
+    to: &mut Vec<u8>,
+    write: impl Fn(T, &mut Vec<u8>),
+) {
+    for (i, number) in numbers.enumerate() {
         if i > 0 {
             to.push(b',');
         }
@@ -368,12 +373,9 @@ fn write_if_known(number: Option<u64>, to: &mut Vec<u8>) {
 }
 
 fn write_numbers(numbers: &[u32], to: &mut Vec<u8>) {
-    for (i, &number) in numbers.iter().enumerate() {
-        if i > 0 {
-            to.push(b',');
-        }
+    write_joined(numbers.iter(), to, |&number, to| {
         number::write(number.into(), to);
-    }
+    });
 }
 
 impl From<u64> for Value<'_> {

@@ -139,13 +139,7 @@ pub(crate) struct Blame {
 
 /// An error with its causes, in one line: the verifier of BPF programs has more to say.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
+    let text = fastproc::error_chain(error);
     text.lines().next().unwrap_or_default().to_owned()
 }
 

@@ -20,6 +20,7 @@ pub(super) const BLOCK_HEADER: u64 = 4 + 4 + 4 + 4 + 4 + 8 + 8;
 /// The longest header and block that are accepted.
 const LONGEST_HEADER: u32 = 1 << 20;
 const LONGEST_BLOCK: u32 = 1 << 29;
+
 /// Facts about the machine that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {

@@ -5,6 +5,13 @@ use super::{
     record::{Device, PageSize, Record},
 };
 
+/// The part of a list that a record refers to; nothing if the list is shorter.
+pub(super) fn range<T>(list: &[T], at: u32, count: u32) -> &[T] {
+    let rest = list.get(at as usize..);
+    let range = rest.and_then(|rest| rest.get(..count as usize));
+    range.unwrap_or_default()
+}
+
 /// The lists of a snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
@@ -25,10 +32,9 @@ impl Lists {
         if record.identity.groups & Fields::IO.bits() == 0 {
             return;
         }
-        let (at, count) = (record.io.devices_at as usize, record.io.devices as usize);
         let io = &mut record.io;
         (io.rbytes, io.wbytes, io.dbytes, io.rios, io.wios, io.dios) = (0, 0, 0, 0, 0, 0);
-        for device in self.devices.get(at..at + count).unwrap_or_default() {
+        for device in range(&self.devices, io.devices_at, io.devices) {
             io.rbytes = io.rbytes.wrapping_add(device.rbytes);
             io.wbytes = io.wbytes.wrapping_add(device.wbytes);
             io.dbytes = io.dbytes.wrapping_add(device.dbytes);

@@ -2,7 +2,7 @@
 
 use super::{
     fields::Fields,
-    lists::Lists,
+    lists::{Lists, range},
     record::{Device, PageSize, Record},
     stat::{Lines, StatLine},
     tree::Tree,
@@ -136,31 +136,25 @@ impl<'a> Cgroup<'a> {
 
     /// I/O by device: the lines of io.stat.
     pub fn devices(self) -> &'a [Device] {
-        let devices = self.io().and_then(|io| {
-            let (at, count) = (io.devices_at as usize, io.devices as usize);
-            self.snapshot.lists.devices.get(at..at + count)
-        });
-        devices.unwrap_or_default()
+        let devices = &self.snapshot.lists.devices;
+        self.io()
+            .map_or(&[], |io| range(devices, io.devices_at, io.devices))
     }
 
     /// Huge pages by their size: the files hugetlb.SIZE.*.
     pub fn page_sizes(self) -> &'a [PageSize] {
-        let sizes = self.hugetlb().and_then(|hugetlb| {
-            let (at, count) = (hugetlb.sizes_at as usize, hugetlb.sizes as usize);
-            self.snapshot.lists.page_sizes.get(at..at + count)
-        });
-        sizes.unwrap_or_default()
+        let sizes = &self.snapshot.lists.page_sizes;
+        self.hugetlb()
+            .map_or(&[], |all| range(sizes, all.sizes_at, all.sizes))
     }
 
     /// CPU time by CPU, in nanoseconds: the place is the number of the CPU. Their sum is
     /// [`usage_ns`](super::record::Cpu::usage_ns). Empty if it is not known: only the source `bpf` has it, and not of the
     /// root.
     pub fn time_by_cpu(self) -> &'a [u64] {
-        let times = self.cpu_times().and_then(|times| {
-            let (at, count) = (times.times_at as usize, times.cpus as usize);
-            self.snapshot.cpu_times.get(at..at + count)
-        });
-        times.unwrap_or_default()
+        let times = self.snapshot.cpu_times;
+        self.cpu_times()
+            .map_or(&[], |all| range(times, all.times_at, all.cpus))
     }
 
     fn group<T>(self, group: Fields, value: &'a T) -> Option<&'a T> {
