@@ -13,6 +13,7 @@ use std::{
 use crate::{
     cgroups::{MEMBER, enable_controllers, has_bpf, move_fast, value},
     enter::Place,
+    memory::meminfo,
     proofs::FASTPROC,
     reporter::Reporter,
 };
@@ -28,7 +29,7 @@ const SIBLINGS: usize = 500;
 const DEPTH: usize = 30;
 /// Removed cgroups that the kernel keeps, if there is room for them: the kernel needs some memory for the rest.
 const DYING: usize = 100_000;
-const SPARED_KIB: u64 = 1 << 20;
+const SPARED_KIB: usize = 1 << 20;
 /// How long they may take.
 const PATIENCE: Duration = Duration::from_secs(1200);
 /// Snapshots during a storm, of cgroups that stay among others that come and go.
@@ -327,7 +328,9 @@ fn dying(reporter: &mut Reporter) -> io::Result<()> {
     fs::create_dir_all("/tmp/scale")?;
     let (began, mut made) = (Instant::now(), 0);
     for number in 0..DYING {
-        if number % 1_000 == 0 && (available_kib()? < SPARED_KIB || began.elapsed() > PATIENCE) {
+        if number % 1_000 == 0
+            && (meminfo("MemAvailable")? < SPARED_KIB || began.elapsed() > PATIENCE)
+        {
             break;
         }
         if number % 5_000 == 0 {
@@ -371,14 +374,4 @@ fn kept() -> io::Result<u64> {
     let stat = fs::read_to_string(Path::new(TREE).join("cgroup.stat"))?;
     let kept = value(&stat, "nr_dying_descendants");
     kept.ok_or_else(|| io::Error::other("cgroup.stat has no nr_dying_descendants"))
-}
-
-/// Memory that processes can have, in KiB.
-fn available_kib() -> io::Result<u64> {
-    let text = fs::read_to_string("/proc/meminfo")?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"));
-    let number = line.and_then(|line| line.trim_end_matches("kB").trim().parse().ok());
-    number.ok_or_else(|| io::Error::other("/proc/meminfo has no MemAvailable"))
 }

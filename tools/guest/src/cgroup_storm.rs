@@ -14,11 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
-
 use crate::{
     cgroups::{enable_controllers, move_fast},
     enter::Place,
+    json,
     memory::DISK,
     proofs::FASTPROC,
     reporter::Reporter,
@@ -135,11 +134,7 @@ impl Sum {
             rounds,
         ];
         let argv = [enter, &verify].concat();
-        let output = Command::new(argv[0]).args(&argv[1..]).output()?;
-        let report: Value = serde_json::from_slice(&output.stdout).map_err(|error| {
-            let text = String::from_utf8_lossy(&output.stderr);
-            io::Error::other(format!("verify: {error}: {text}"))
-        })?;
+        let report = json::of(&argv)?;
         let number = |name: &str| report[name].as_u64().unwrap_or_default();
         let files = report["files"].as_array().into_iter().flatten();
         let moved: u64 = files.filter_map(|file| file["moved"].as_u64()).sum();

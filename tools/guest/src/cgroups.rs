@@ -13,7 +13,7 @@ use std::{
 
 use rustix::mount::MountFlags;
 
-use crate::{memory::DISK, proofs::FASTPROC, reporter::Reporter};
+use crate::{json, memory::DISK, proofs::FASTPROC, reporter::Reporter};
 
 /// The argument that makes this program a process of a cgroup. The cgroup and the work follow.
 pub const MEMBER: &str = "member";
@@ -127,11 +127,7 @@ pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
     }
     reporter.check("values in use", unused.is_empty(), unused.join(", "))?;
     let has_bpf = has_bpf();
-    let report = Command::new(FASTPROC)
-        .args(["doctor", "--json"])
-        .output()?
-        .stdout;
-    let report: serde_json::Value = serde_json::from_slice(&report)?;
+    let report = json::of(&[FASTPROC, "doctor", "--json"])?;
     let cgroups = &report["cgroups"];
     let reads = cgroups["memory_stat_as_text"] == !has_bpf
         && cgroups["source"] == if has_bpf { "bpf" } else { "files" };

@@ -18,6 +18,7 @@ mod enter;
 mod exit_port;
 mod exits;
 mod hidden;
+mod json;
 mod look;
 mod memory;
 mod mounts;

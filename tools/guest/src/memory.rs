@@ -23,7 +23,7 @@ const HUGE_PAGES: usize = 4;
 pub fn use_all_kinds(reporter: &mut Reporter) -> io::Result<()> {
     swap_on()?;
     touch_swapped()?;
-    let pages = huge_pages_in_use() + HUGE_PAGES;
+    let pages = huge_pages_in_use()? + HUGE_PAGES;
     fs::write("/proc/sys/vm/nr_hugepages", pages.to_string())?;
     map_huge(HUGE_PAGES)?;
     let status = read("/proc/self/status");
@@ -79,14 +79,19 @@ pub fn fill(size: usize) -> io::Result<usize> {
 }
 
 /// Another scenario on this machine may have left some.
-fn huge_pages_in_use() -> usize {
+fn huge_pages_in_use() -> io::Result<usize> {
+    Ok(meminfo("HugePages_Total")?.saturating_sub(meminfo("HugePages_Free")?))
+}
+
+/// A number of /proc/meminfo: KiB, or pages.
+pub fn meminfo(name: &str) -> io::Result<usize> {
     let text = read("/proc/meminfo");
-    let number = |label: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(label));
-        line.and_then(|line| line.trim().parse::<usize>().ok())
-            .unwrap_or(0)
-    };
-    number("HugePages_Total:").saturating_sub(number("HugePages_Free:"))
+    let values = text.lines().filter_map(|line| line.split_once(':'));
+    let mut found = values.filter(|(label, _)| *label == name);
+    let value = found.next().map(|(_, value)| value.trim_end_matches("kB"));
+    value
+        .and_then(|value| value.trim().parse().ok())
+        .ok_or_else(|| io::Error::other(format!("/proc/meminfo has no {name}")))
 }
 
 /// Fills so many new huge pages, and never frees them.
@@ -108,13 +113,7 @@ pub fn map_huge(count: usize) -> io::Result<()> {
 
 /// The default size of huge pages: 2 MiB, or 32 MiB if a page has 16 KiB.
 pub fn huge_page_size() -> io::Result<usize> {
-    let text = read("/proc/meminfo");
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Hugepagesize:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
-    kib.map(|kib| kib << 10)
-        .ok_or_else(|| io::Error::other("/proc/meminfo does not say how large a huge page is"))
+    Ok(meminfo("Hugepagesize")? << 10)
 }
 
 /// Writes to every page. The contents differ, so that pages cannot be merged.

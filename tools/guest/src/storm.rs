@@ -10,10 +10,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
     enter::{INIT, Place},
+    json,
     proofs::FASTPROC,
     reporter::Reporter,
     testbed::TESTBED,
@@ -160,13 +160,7 @@ fn look() -> io::Result<(u64, u64)> {
 
 /// Adds up what `verify` finds.
 fn verify(compared: &mut Compared) -> io::Result<()> {
-    let output = Command::new(FASTPROC)
-        .args(["verify", "--json", "--rounds", ROUNDS])
-        .output()?;
-    let report: Value = serde_json::from_slice(&output.stdout).map_err(|error| {
-        let text = String::from_utf8_lossy(&output.stderr);
-        io::Error::other(format!("verify: {error}: {text}"))
-    })?;
+    let report = json::of(&[FASTPROC, "verify", "--json", "--rounds", ROUNDS])?;
     let number = |name: &str| report[name].as_u64().unwrap_or_default();
     let source = report["source"].as_str().unwrap_or_default();
     source.clone_into(&mut compared.source);

@@ -7,10 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
-
 use crate::{
-    proofs::FASTPROC, reporter::Reporter, service::Service, survey::read, testbed::TESTBED,
+    json, proofs::FASTPROC, reporter::Reporter, service::Service, survey::read, testbed::TESTBED,
 };
 
 /// After this time no further comparison begins.
@@ -41,7 +39,7 @@ pub fn compare(reporter: &mut Reporter, cpus: usize) -> io::Result<()> {
         reporter.check(&name, right, detail)?;
     }
     // It takes enough snapshots to check each kept record once.
-    let doctor = json(&[FASTPROC, "doctor", "--json"])?;
+    let doctor = json::of(&[FASTPROC, "doctor", "--json"])?;
     let kept = &doctor["records"];
     let right = kept["kept"] == true && kept["disproven"] == 0;
     reporter.check("kept records", right, kept.to_string())?;
@@ -87,7 +85,7 @@ fn compare_for(time: Duration, source: &str) -> io::Result<Found> {
         let argv = [
             FASTPROC, "verify", "--json", "--rounds", ROUNDS, "--source", source,
         ];
-        let report = json(&argv)?;
+        let report = json::of(&argv)?;
         let number = |name: &str| report[name].as_u64().unwrap_or_default();
         found.runs += 1;
         found.compared += number("compared");
@@ -99,16 +97,4 @@ fn compare_for(time: Duration, source: &str) -> io::Result<Found> {
         }
     }
     Ok(found)
-}
-
-/// What a command prints.
-fn json(argv: &[&str]) -> io::Result<Value> {
-    let output = Command::new(argv[0])
-        .args(&argv[1..])
-        .stdin(Stdio::null())
-        .output()?;
-    serde_json::from_slice(&output.stdout).map_err(|error| {
-        let text = String::from_utf8_lossy(&output.stderr);
-        io::Error::other(format!("{}: {error}: {text}", argv.join(" ")))
-    })
 }
