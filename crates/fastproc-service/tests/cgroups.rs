@@ -454,7 +454,7 @@ fn the_library_shows_a_user_the_same_by_the_service_and_by_the_files() {
     let Some(mut tree) = Tree::new("cgroup-library") else {
         return;
     };
-    // Neither the service nor the files show a cgroup to a user who may not read its cgroup.events.
+    // The service and the files show a cgroup only to users who may read its cgroup.events.
     let hidden = tree.outer().join("hidden");
     fs::create_dir(&hidden).expect("root may");
     set_mode(&hidden.join("cgroup.events"), 0o600);

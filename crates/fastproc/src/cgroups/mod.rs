@@ -274,7 +274,7 @@ impl Cgroups {
                 record.identity.parent,
                 record.identity.level,
             ) = (id, parent, level);
-            // A user who may not read these files is not shown the cgroup. The service does the same.
+            // As by the service, only users who may read these files are shown the cgroup.
             if files.identity(tree, &mut record).is_some() {
                 if lines.is_empty()
                     && fields.contains(Fields::MEMORY_STAT)
