@@ -3,12 +3,7 @@
 #ifndef FASTPROC_CGROUP_PERCPU_H
 #define FASTPROC_CGROUP_PERCPU_H
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} anchor SEC(".maps");
+#include "anchor.h"
 
 /* Of each record in turn, the time on every CPU. */
 struct {

@@ -128,13 +128,8 @@ struct {
 	__type(value, u64); /* struct pglist_data */
 } nodes SEC(".maps");
 
-/* the address of this element on each CPU: the library derives `__per_cpu_offset` from it */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} anchor SEC(".maps");
+/* the library derives `__per_cpu_offset` from the addresses of its element */
+#include "../anchor.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

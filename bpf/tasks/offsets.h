@@ -3,12 +3,7 @@
 #ifndef FASTPROC_TASKS_OFFSETS_H
 #define FASTPROC_TASKS_OFFSETS_H
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} anchor SEC(".maps");
+#include "../anchor.h"
 
 /*
  * The distance to each CPU's part of a per-CPU object, without symbols: the address of our own per-CPU map element on
