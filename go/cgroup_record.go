@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // cgroupLayoutID is the id of the layout that these structures have.
-const cgroupLayoutID uint64 = 0xc0f4b9c7a1e1fbd1
+const cgroupLayoutID uint64 = 0x869d198e78a122c0
 
 // NoLimit is a limit of a cgroup that is not set.
 const NoLimit uint64 = 0xfffffffffffffffe

@@ -154,6 +154,7 @@ fn little_memory_suffices_or_is_named() {
         (4, Some("4 refused, procfs serves")),
         (6, None),
         (8, None),
+        (10, None),
         (12, None),
         // Memory for each CPU needs more if there are many.
         (512, Some("0 refused, bpf")),

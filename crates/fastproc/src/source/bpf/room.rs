@@ -14,8 +14,9 @@ use crate::base::{
 
 /// The most repetitions of a walk whose table outgrows its array.
 pub(super) const MAX_GROWTHS: u32 = 8;
-/// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types.
-const LOADING_BYTES: u64 = 4 << 20;
+/// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types. 6.18 uses up to
+/// 5.3 MiB, for all fields.
+const LOADING_BYTES: u64 = 8 << 20;
 
 impl Bpf {
     /// Makes room for what a walk lacked.
