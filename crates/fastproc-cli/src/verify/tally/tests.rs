@@ -222,8 +222,8 @@ fn a_line_too_few_or_too_many_is_wrong() {
     }
 }
 
-/// In an emulator whose CPUs take turns, a process may always be in one state when its record is read, and in another
-/// when its text is.
+/// By the service, this process runs when a text is read, and waits when a record is. So its state differs in each attempt,
+/// and the last one decides about all of its values.
 #[test]
 fn a_value_that_the_kernel_left_is_wrong_unless_it_comes_back() {
     let wrong = |looks: &[[u32; 5]]| {
