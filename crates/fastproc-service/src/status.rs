@@ -46,6 +46,10 @@ pub(crate) struct Report<'a> {
     pub(crate) requests_total: u64,
     pub(crate) wakes_total: u64,
     pub(crate) walks_total: u64,
+    /// Records that walks did not read again, because they were proven unchanged.
+    pub(crate) records_kept_total: u64,
+    /// Those that were read all the same, and had changed: each is a defect.
+    pub(crate) records_disproven_total: u64,
     pub(crate) fills_total: u64,
     #[serde(flatten)]
     pub(crate) blamed: Counts,

@@ -98,6 +98,9 @@ pub(crate) struct Tiers {
     release: Release,
     all: Vec<Tier>,
     pub(crate) walks: u64,
+    /// Records that all walks kept, and kept ones that were read all the same and differed.
+    pub(crate) kept: u64,
+    pub(crate) disproven: u64,
     generation: u64,
 }
 
@@ -122,6 +125,8 @@ impl Tiers {
             release,
             all: tiers.into(),
             walks: 0,
+            kept: 0,
+            disproven: 0,
             generation: first,
         };
         for at in 0..TIERS.len() {
@@ -244,8 +249,10 @@ impl Tiers {
     pub(crate) fn walk(&mut self, at: usize) -> Result<u64, Error> {
         self.all[at].walked = None;
         let began = Instant::now();
-        self.collector(at)?.snapshot()?;
+        let stats = self.collector(at)?.snapshot()?.stats();
         self.walks += 1;
+        self.kept += u64::from(stats.kept);
+        self.disproven += u64::from(stats.disproven);
         self.generation += 1;
         self.note_use(at);
         let tier = &mut self.all[at];
@@ -385,6 +392,8 @@ mod tests {
             }],
             release: Release::default(),
             walks: 0,
+            kept: 0,
+            disproven: 0,
             generation: 7,
         };
         let walked = |most| tiers.walked_since(0, Instant::now().checked_sub(most));

@@ -66,6 +66,8 @@ pub struct Example {
     pub kernel: String,
     /// fastproc's value.
     pub fastproc: String,
+    /// The value in each reading: the kernel's, fastproc's, the kernel's, fastproc's, the kernel's.
+    pub readings: Vec<[String; 5]>,
 }
 
 /// The most examples that are kept.
@@ -121,18 +123,36 @@ pub struct Bracket<'t> {
     pub switched: bool,
 }
 
+/// How a difference is judged that did not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It proves nothing.
+    Early,
+    /// It is a reason to read again.
+    Suspects,
+    /// It is wrong, unless the kernel's value comes and goes.
+    Last,
+}
+
+impl Stage {
+    fn of(settled: bool) -> Self {
+        if settled { Self::Last } else { Self::Early }
+    }
+}
+
 impl Bracket<'_> {
     /// The verdict on the whole text. `settled`: it was read often enough to call a difference wrong.
     pub fn verdict(&self, settled: bool) -> Verdict {
         let whole = verdict(self.before, self.kernel, self.after, settled);
-        let (mut wrong, mut momentary) = (false, false);
-        self.fields(settled, |name, _, verdict| {
+        let (mut wrong, mut moved) = (false, false);
+        self.fields(Stage::of(settled), |_, _, verdict| {
             wrong |= verdict == Verdict::Wrong;
-            momentary |= verdict == Verdict::Moved && MOMENTARY.contains(&name);
+            moved |= verdict == Verdict::Moved;
         });
         match whole {
             _ if wrong => Verdict::Wrong,
-            Verdict::Wrong if momentary => Verdict::Moved,
+            // The text differs by no more than what may have moved.
+            Verdict::Wrong if moved => Verdict::Moved,
             verdict => verdict,
         }
     }
@@ -140,11 +160,7 @@ impl Bracket<'_> {
     /// Whether a field differs that did not change: it should be read again before it is called wrong.
     pub fn is_suspicious(&self) -> bool {
         let mut suspicious = false;
-        let as_if_asleep = Bracket {
-            switched: false,
-            ..*self
-        };
-        as_if_asleep.fields(true, |_, _, verdict| {
+        self.fields(Stage::Suspects, |_, _, verdict| {
             suspicious |= verdict == Verdict::Wrong;
         });
         suspicious
@@ -175,7 +191,14 @@ impl Bracket<'_> {
             .collect()
     }
 
-    fn fields(&self, settled: bool, mut each: impl FnMut(&str, [&[u8]; 3], Verdict)) {
+    /// A field in all readings.
+    fn readings(&self, name: &str) -> Vec<[String; 5]> {
+        let of = |text: &Vec<u8>| shown(value(&split(self.file, text), name));
+        let looks = self.looks.iter();
+        looks.map(|look| look.each_ref().map(of)).collect()
+    }
+
+    fn fields(&self, stage: Stage, mut each: impl FnMut(&str, [&[u8]; 3], Verdict)) {
         let before = split(self.file, self.before);
         let after = split(self.file, self.after);
         let kernel = split(self.file, self.kernel);
@@ -194,12 +217,18 @@ impl Bracket<'_> {
                 continue;
             }
             let (before, after) = (find(&before), find(&after));
-            let unknown = self.switched && MOMENTARY.contains(&name)
-                || DIVIDED.contains(&name) && is_divided_anew;
+            let may_move =
+                || self.switched && MOMENTARY.contains(&name) || comes_back(&looks, name, &after);
+            let is_judged = match stage {
+                Stage::Early => false,
+                _ if DIVIDED.contains(&name) && is_divided_anew => false,
+                Stage::Suspects => true,
+                Stage::Last => !may_move(),
+            };
             each(
                 name,
                 [&before, value, &after],
-                verdict(&before, value, &after, settled && !unknown),
+                verdict(&before, value, &after, is_judged),
             );
         }
         for &(name, value) in &after {
@@ -218,6 +247,14 @@ fn verdict(before: &[u8], kernel: &[u8], after: &[u8], settled: bool) -> Verdict
     } else {
         Verdict::Wrong
     }
+}
+
+/// Whether the kernel showed our value again after another one. Then it may have been our value whenever we read it, and the
+/// other one between. The kernel never returns to a value that is stale.
+fn comes_back(looks: &[[Vec<Field<'_>>; 5]], name: &str, ours: &[u8]) -> bool {
+    let kernel = looks.iter().flat_map(|look| [0, 2, 4].map(|at| &look[at]));
+    let mut is_ours = kernel.map(|text| value(text, name) == ours);
+    is_ours.any(|is| !is) && is_ours.any(|is| is)
 }
 
 /// A value of ours, in any reading, that the kernel cannot have shown at that time.
@@ -263,6 +300,11 @@ fn unshown<'t>(looks: &[[Vec<Field<'t>>; 5]], name: &str) -> impl Iterator<Item 
     ours.into_iter().filter(move |ours| !shown.contains(ours))
 }
 
+/// A value, for the report.
+fn shown(value: &[u8]) -> String {
+    value.trim_ascii().escape_ascii().to_string()
+}
+
 fn value<'t>(text: &[Field<'t>], name: &str) -> &'t [u8] {
     text.iter()
         .find(|field| field.0 == name)
@@ -304,7 +346,7 @@ impl Tally {
             .entry(bracket.file)
             .or_default()
             .add(bracket.verdict(settled));
-        bracket.fields(settled, |name, [_, kernel, after], verdict| {
+        bracket.fields(Stage::of(settled), |name, [_, kernel, after], verdict| {
             let next = self.places.len();
             let place = *self
                 .places
@@ -321,8 +363,9 @@ impl Tally {
                     pid: bracket.pid,
                     file: bracket.file.name(),
                     field: name.to_owned(),
-                    kernel: kernel.trim_ascii().escape_ascii().to_string(),
-                    fastproc: after.trim_ascii().escape_ascii().to_string(),
+                    kernel: shown(kernel),
+                    fastproc: shown(after),
+                    readings: bracket.readings(name),
                 });
             }
         });

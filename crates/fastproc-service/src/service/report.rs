@@ -32,6 +32,8 @@ impl Service {
             requests_total: self.counted.requests,
             wakes_total: self.counted.wakes,
             walks_total: self.tiers.walks,
+            records_kept_total: self.tiers.kept,
+            records_disproven_total: self.tiers.disproven,
             fills_total: self.counted.fills,
             blamed: self.blame.sum(),
             users: self.blame.users(),

@@ -221,3 +221,37 @@ fn a_line_too_few_or_too_many_is_wrong() {
         );
     }
 }
+
+/// By the service, this process runs when a text is read, and waits when a record is. So its state differs in each attempt,
+/// and the last one decides about all of its values.
+#[test]
+fn a_value_that_the_kernel_left_is_wrong_unless_it_comes_back() {
+    let wrong = |looks: &[[u32; 5]]| {
+        let looks: Vec<Look> = looks
+            .iter()
+            .map(|look| look.map(|queued| format!("SigQ:\t{queued}/99\n").into_bytes()))
+            .collect();
+        let [_, before, kernel, after, _] = looks.last().expect("one look");
+        let bracket = Bracket {
+            pid: 1,
+            file: File::Status,
+            before,
+            kernel,
+            after,
+            looks: &looks,
+            shown_since: &[],
+            switched: true,
+        };
+        assert!(bracket.is_suspicious(), "it is looked at again");
+        let mut tally = Tally::default();
+        tally.add(&bracket, true);
+        tally.total().1
+    };
+    assert_eq!(wrong(&[[8, 8, 9, 8, 9], [9, 8, 9, 8, 8]]), 0);
+    assert_eq!(wrong(&[[9, 8, 9, 8, 8], [9, 8, 9, 8, 9]]), 0);
+    // A record that was kept too long: the field and the text.
+    assert_eq!(wrong(&[[8, 8, 9, 8, 9], [9, 8, 9, 8, 9]]), 2);
+    assert_eq!(wrong(&[[9, 8, 9, 8, 9]; 2]), 2);
+    // The kernel's moves, but is never ours.
+    assert_eq!(wrong(&[[8, 7, 9, 7, 8], [9, 7, 8, 7, 9]]), 2);
+}
