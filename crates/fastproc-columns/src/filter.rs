@@ -375,7 +375,7 @@ mod tests {
             let filter = format!("status == {known}");
             assert!(filter.parse::<Filter>().is_ok(), "{filter}");
         }
-        for unknown in ["SIGFOO", "FOO", "SIG", "256", "SIGSIGKILL"] {
+        for unknown in ["SIGFOO", "FOO", "SIG", "256", "SIGSIGKILL", "SIG9"] {
             let filter = format!("pid > 1 && status != {unknown}");
             let error = filter.parse::<Filter>().expect_err(unknown).to_string();
             assert!(

@@ -32,8 +32,8 @@ const MESSAGES: usize = 8;
 const SIZES: [usize; 2] = [300, 1_000];
 /// Scrapes of cAdvisor and of fastproc. The first scrape of all answers that it serves, and does not count.
 const SCRAPES: [u64; 2] = [1, 3];
-/// How many times fewer instructions a scrape takes at least.
-const TIMES: f64 = 50.0;
+/// How many times fewer instructions a scrape takes at least. With 300 cgroups 355 and 500 were measured.
+const TIMES: f64 = 300.0;
 /// What a machine that counts instructions executes in a microsecond.
 const INSTRUCTIONS: u64 = 500;
 
@@ -229,7 +229,7 @@ pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
         reporter.check(
             &format!("a scrape of {size} cgroups"),
             times >= TIMES,
-            format!("{times:.1} times fewer instructions than cadvisor; {TIMES} are asked"),
+            format!("{times:.1} times fewer instructions than cadvisor; {TIMES} are expected"),
         )?;
     }
     Ok(())

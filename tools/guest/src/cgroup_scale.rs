@@ -1,4 +1,4 @@
-//! Many cgroups, deep ones, removed ones that the kernel keeps, and a storm of them: every snapshot shows each once, and no other.
+//! Many cgroups, deep ones, and a storm of them: every snapshot shows each once, and no other.
 
 use std::{
     collections::HashMap,
@@ -7,19 +7,18 @@ use std::{
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use crate::{
-    cgroups::{MEMBER, enable_controllers, has_bpf, move_fast, value},
+    cgroups::{MEMBER, enable_controllers, has_bpf, move_fast},
     enter::Place,
-    memory::meminfo,
     proofs::FASTPROC,
     reporter::Reporter,
 };
 
-const TREE: &str = "/sys/fs/cgroup/scale";
-const MOUNT: &str = "/sys/fs/cgroup";
+pub const TREE: &str = "/sys/fs/cgroup/scale";
+pub const MOUNT: &str = "/sys/fs/cgroup";
 /// The numbers of cgroups that are made.
 pub const SIZES: &[usize] = &[1_000, 10_000];
 /// The same on a machine with many CPUs, for which the kernel needs more memory and time.
@@ -27,16 +26,11 @@ pub const SIZES_OF_MANY_CPUS: &[usize] = &[1_000];
 /// Cgroups of one parent.
 const SIBLINGS: usize = 500;
 const DEPTH: usize = 30;
-/// Removed cgroups that the kernel keeps, if there is room for them: the kernel needs some memory for the rest.
-const DYING: usize = 100_000;
-const SPARED_KIB: usize = 1 << 20;
-/// How long they may take.
-const PATIENCE: Duration = Duration::from_secs(1200);
 /// Snapshots during a storm, of cgroups that stay among others that come and go.
 const SNAPSHOTS: usize = 30;
 const STAYING: usize = 50;
 
-/// Does it all but for removed ones. `sizes`: how many cgroups to make.
+/// Does it all. `sizes`: how many cgroups to make.
 pub fn check(reporter: &mut Reporter, sizes: &[usize]) -> io::Result<()> {
     enable_controllers()?;
     move_fast();
@@ -52,15 +46,6 @@ pub fn check(reporter: &mut Reporter, sizes: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removed cgroups that the kernel keeps. They have one controller, because each makes more files, which takes longer.
-pub fn check_dying(reporter: &mut Reporter) -> io::Result<()> {
-    enable_controllers()?;
-    move_fast();
-    fs::create_dir(TREE)?;
-    fs::write(Path::new(TREE).join("cgroup.subtree_control"), "+memory")?;
-    dying(reporter)
-}
-
 fn enable(folder: &Path) -> io::Result<()> {
     fs::write(
         folder.join("cgroup.subtree_control"),
@@ -68,7 +53,7 @@ fn enable(folder: &Path) -> io::Result<()> {
     )
 }
 
-fn sources() -> &'static [&'static str] {
+pub fn sources() -> &'static [&'static str] {
     if has_bpf() {
         &["bpf", "files"]
     } else {
@@ -84,7 +69,12 @@ fn shown(source: &str, fields: &str) -> io::Result<(Rows, f64)> {
 }
 
 /// The same of the paths that begin like this. `enter`: words before the command.
-fn shown_below(start: &str, enter: &[&str], source: &str, fields: &str) -> io::Result<(Rows, f64)> {
+pub fn shown_below(
+    start: &str,
+    enter: &[&str],
+    source: &str,
+    fields: &str,
+) -> io::Result<(Rows, f64)> {
     let fields = format!("path,{fields}");
     let command = [
         FASTPROC, "cgroups", "--json", "--source", source, "--fields", &fields,
@@ -115,7 +105,7 @@ fn paths(folders: &[PathBuf]) -> impl Iterator<Item = String> {
 }
 
 /// Compares what is shown with the folders that exist.
-fn compare(reporter: &mut Reporter, name: &str, folders: &[PathBuf]) -> io::Result<()> {
+pub fn compare(reporter: &mut Reporter, name: &str, folders: &[PathBuf]) -> io::Result<()> {
     for source in sources() {
         let (rows, took) = shown(source, "memory,cpu_time,descendants")?;
         let is_once = |path: &String| rows.get(path).is_some_and(|rows| rows.len() == 1);
@@ -320,58 +310,4 @@ fn during_storm(folders: &[PathBuf]) -> io::Result<(usize, usize)> {
         }
     }
     Ok((compared, wrong))
-}
-
-/// Cgroups that were removed while they had a page of a file: the kernel keeps some of them.
-fn dying(reporter: &mut Reporter) -> io::Result<()> {
-    let own = std::process::id().to_string();
-    fs::create_dir_all("/tmp/scale")?;
-    let (began, mut made) = (Instant::now(), 0);
-    for number in 0..DYING {
-        if number % 1_000 == 0
-            && (meminfo("MemAvailable")? < SPARED_KIB || began.elapsed() > PATIENCE)
-        {
-            break;
-        }
-        if number % 5_000 == 0 {
-            // A guest that reports nothing for long is given up.
-            reporter.fact("cgroups removed so far", number)?;
-        }
-        made += 1;
-        let folder = Path::new(TREE).join("passing");
-        fs::create_dir(&folder)?;
-        fs::write(folder.join("cgroup.procs"), &own)?;
-        fs::write(format!("/tmp/scale/{number}"), [1; 64])?;
-        fs::write(Path::new(MOUNT).join("cgroup.procs"), &own)?;
-        fs::remove_dir(&folder)?;
-    }
-    reporter.check(
-        "enough removed cgroups",
-        made == DYING,
-        format!("{made} of {DYING}; there was no memory or no time for more"),
-    )?;
-    for source in sources() {
-        let before = kept()?;
-        let (rows, _) = shown_below("/scale", &[], source, "dying")?;
-        let after = kept()?;
-        let row = rows.get("/scale").and_then(|rows| rows.first());
-        let found = row.and_then(|row| row["dying"].as_u64());
-        reporter.fact("removed cgroups that the kernel keeps", after)?;
-        // It frees them all the time.
-        reporter.check(
-            &format!("removed cgroups {source}"),
-            found.is_some_and(|found| (after..=before).contains(&found)),
-            format!("{found:?} are shown; the kernel has {before} and then {after}"),
-        )?;
-    }
-    let stays = Path::new(TREE).join("stays");
-    fs::create_dir(&stays)?;
-    compare(reporter, "beside removed cgroups", &[stays])
-}
-
-/// How many removed cgroups the kernel keeps.
-fn kept() -> io::Result<u64> {
-    let stat = fs::read_to_string(Path::new(TREE).join("cgroup.stat"))?;
-    let kept = value(&stat, "nr_dying_descendants");
-    kept.ok_or_else(|| io::Error::other("cgroup.stat has no nr_dying_descendants"))
 }

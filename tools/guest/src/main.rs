@@ -7,6 +7,7 @@
 mod apparmor;
 mod cadvisor;
 mod cgroup_cost;
+mod cgroup_dying;
 mod cgroup_flush;
 mod cgroup_metrics;
 mod cgroup_rare;
@@ -213,7 +214,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Storms32 => walk_storm::compare(reporter, 32)?,
         Scenario::Storms255 => walk_storm::compare(reporter, 255)?,
-        Scenario::CgroupDying => cgroup_scale::check_dying(reporter)?,
+        Scenario::CgroupDying => cgroup_dying::check(reporter)?,
         Scenario::Big => {
             size::use_every_queue()?;
             size::check(reporter, 64, 400, 300)?;

@@ -5,6 +5,7 @@ use fastproc::cgroups::Source;
 use fastproc_metrics::metrics::CgroupSettings;
 
 use super::flags::boolean;
+use crate::Failure;
 
 /// Which cgroups have metrics, and which ones.
 #[derive(Debug, clap::Args)]
@@ -22,11 +23,16 @@ pub struct CgroupArgs {
 
 impl CgroupArgs {
     /// `None`: cgroups have no metrics. `by_files`: only files may be read.
-    pub fn settings(&self, by_files: bool) -> Option<CgroupSettings> {
-        self.cgroups.then(|| CgroupSettings {
+    pub fn settings(&self, by_files: bool) -> Result<Option<CgroupSettings>, Failure> {
+        if self.cgroup_hugetlb && !self.cgroups {
+            return Err(
+                "--cgroup-hugetlb adds to the metrics of cgroups; give --cgroups, too".into(),
+            );
+        }
+        Ok(self.cgroups.then(|| CgroupSettings {
             source: by_files.then_some(Source::Files),
             most: self.max_cgroups,
             hugetlb: self.cgroup_hugetlb,
-        })
+        }))
     }
 }

@@ -201,6 +201,7 @@ fn what_cannot_be_done_is_said() {
         (&["--costly-share", "2"], "from 0 to 1"),
         (&["--collector.vmstat.fields", "("], "regular expression"),
         (&["--namemapping", "a"], "odd number"),
+        (&["--cgroup-hugetlb"], "give --cgroups"),
     ] {
         let (code, stderr) = refusal(arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {stderr}");

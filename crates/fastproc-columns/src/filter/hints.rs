@@ -41,9 +41,9 @@ pub(super) fn glob(text: &str) -> Option<String> {
 /// The status of an exited process in the form of the field, which has names of signals without `SIG`. `None`: it is
 /// neither a number nor the name of a signal.
 pub(super) fn status(text: &[u8]) -> Option<&[u8]> {
-    let name = text.strip_prefix(b"SIG").unwrap_or(text);
-    let word = str::from_utf8(name).ok()?;
-    let number = word.strip_prefix("signal ").unwrap_or(word);
-    let is_one = number.parse::<u8>().is_ok() || format!("SIG{word}").parse::<Signal>().is_ok();
-    is_one.then_some(name)
+    let text = str::from_utf8(text).ok()?;
+    let name = text.strip_prefix("SIG").unwrap_or(text);
+    let number = text.strip_prefix("signal ").unwrap_or(text);
+    let is_one = number.parse::<u8>().is_ok() || format!("SIG{name}").parse::<Signal>().is_ok();
+    is_one.then_some(name.as_bytes())
 }

@@ -2,7 +2,7 @@
 
 use super::{
     files::{Files, value},
-    record::{Hugetlb, PageSize, UNLIMITED},
+    record::{Hugetlb, PageSize, huge_page_limit},
     tree::Tree,
 };
 
@@ -55,11 +55,6 @@ fn is_enabled(files: &mut Files, tree: &mut Tree, id: u64) -> bool {
     text.is_some_and(|text| text.split_ascii_whitespace().any(|name| name == "hugetlb"))
 }
 
-/// A limit. Instead of `max` newer kernels write the largest number of bytes in whole pages.
-fn limit(bytes: u64) -> u64 {
-    if bytes < 1 << 62 { bytes } else { UNLIMITED }
-}
-
 /// The page sizes of this kernel, from the first cgroup that has their files.
 #[derive(Debug, Default)]
 pub(super) struct PageSizes(Vec<&'static Names>);
@@ -94,9 +89,13 @@ impl PageSizes {
                 current: files.number(tree, id, names.current)?,
                 ..PageSize::default()
             };
-            one.set_max(files.number(tree, id, names.max).map(limit));
+            one.set_max(files.number(tree, id, names.max).map(huge_page_limit));
             one.set_reserved(files.number(tree, id, names.reserved));
-            one.set_reserved_max(files.number(tree, id, names.reserved_max).map(limit));
+            one.set_reserved_max(
+                files
+                    .number(tree, id, names.reserved_max)
+                    .map(huge_page_limit),
+            );
             let events = files.text(tree, id, names.events);
             one.set_failures(events.and_then(|text| value(text, "max")));
             list.push(one);
@@ -122,7 +121,7 @@ mod tests {
     use fastproc_testbed::Folder;
 
     use super::*;
-    use crate::cgroups::{Cgroups, Fields};
+    use crate::cgroups::{Cgroups, Fields, record::UNLIMITED};
 
     #[test]
     fn names_are_those_of_the_kernel() {

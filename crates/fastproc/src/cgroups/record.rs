@@ -16,6 +16,12 @@ include!(concat!(env!("OUT_DIR"), "/cgroup_record.rs"));
 /// A limit that is not set: `max` in the kernel's files.
 pub const UNLIMITED: u64 = NO_LIMIT;
 
+/// A limit of huge pages, from a file. Instead of `max` newer kernels write the largest number of bytes in whole pages.
+#[doc(hidden)]
+pub fn huge_page_limit(bytes: u64) -> u64 {
+    if bytes < 1 << 62 { bytes } else { UNLIMITED }
+}
+
 impl Record {
     /// The record as words.
     #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use fastproc::cgroups::{
     Cgroup, Snapshot, TextFile,
-    record::{PageSize, UNLIMITED},
+    record::{PageSize, UNLIMITED, huge_page_limit},
 };
 
 use super::{judge::Shape, totals::totals};
@@ -129,14 +129,13 @@ impl Shown {
         })
     }
 
-    /// What the kernel's file says, in the form of a record: instead of `max` newer kernels write the largest limit of
-    /// huge pages in whole pages.
+    /// What the kernel's file says, in the form of a record.
     pub fn kernel(self, text: String) -> String {
         let is_huge = matches!(self, Self::Huge(..));
         let no_limit = |text: &str| {
             text.trim_end()
                 .parse()
-                .is_ok_and(|limit: u64| limit >= 1 << 62)
+                .is_ok_and(|bytes| huge_page_limit(bytes) == UNLIMITED)
         };
         if is_huge && no_limit(&text) {
             return "max\n".into();
