@@ -3,10 +3,7 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::fs::FileExt,
-    },
+    os::fd::{AsFd, OwnedFd},
     process::{Child, Command, Stdio},
 };
 
@@ -66,7 +63,7 @@ fn answer(scrapes: &Link, page: &mut Option<Page>, text: &[u8]) -> Scrape {
     }
     let new = page.is_none();
     let page = page.get_or_insert_with(|| Page::new().expect("memory"));
-    page.file().write_all_at(text, 0).expect("memory");
+    page.write_at(text, 0).expect("memory");
     let shown = new.then(|| page.shown());
     scrapes
         .send([text.len() as u64, 0, 0, 0], shown)

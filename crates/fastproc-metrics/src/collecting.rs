@@ -172,9 +172,9 @@ impl Collecting {
 
     /// Writes the text of the last snapshot, and returns its length.
     fn write(&mut self, format: Format) -> io::Result<u64> {
-        let mut text = Exposition::to_file(format, self.page.file());
+        let mut text = Exposition::to_page(format, &mut self.page);
         self.exporter.write(&mut text);
-        text.finish_file()
+        text.finish_page()
     }
 }
 

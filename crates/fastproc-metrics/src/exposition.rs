@@ -1,10 +1,12 @@
 //! The text that Prometheus reads: format 0.0.4, and `OpenMetrics` 1.0.
 
-use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+use std::io;
 
 use seqtext::{Dec, SeqBuf};
 
-/// Bytes that are written to a file at once. They are still in the cache then.
+use crate::link::Page;
+
+/// Bytes that are written to a page at once. They are still in the cache then.
 const PIECE: usize = 64 * 1024;
 
 /// How a text is written.
@@ -83,48 +85,48 @@ pub enum Value {
 
 /// A text that grows.
 #[derive(Debug, Default)]
-pub struct Exposition {
+pub struct Exposition<'a> {
     text: Vec<u8>,
     format: Format,
-    file: Option<Written>,
+    page: Option<Written<'a>>,
 }
 
-/// The file that receives a text, piece by piece.
+/// The page that receives a text, piece by piece.
 #[derive(Debug)]
-struct Written {
-    file: Arc<File>,
-    bytes: u64,
+struct Written<'a> {
+    page: &'a mut Page,
+    bytes: usize,
     /// The first error.
     result: io::Result<()>,
 }
 
-impl Written {
+impl Written<'_> {
     fn write(&mut self, piece: &[u8]) {
         if self.result.is_ok() {
-            self.result = self.file.write_all_at(piece, self.bytes);
+            self.result = self.page.write_at(piece, self.bytes);
         }
-        self.bytes += piece.len() as u64;
+        self.bytes += piece.len();
     }
 }
 
-impl Exposition {
+impl<'a> Exposition<'a> {
     /// An empty text, in memory that may have been used before.
     pub fn new(format: Format, mut memory: Vec<u8>) -> Self {
         memory.clear();
         Self {
             text: memory,
             format,
-            file: None,
+            page: None,
         }
     }
 
-    /// An empty text that is written to the beginning of this file.
-    pub fn to_file(format: Format, file: Arc<File>) -> Self {
+    /// An empty text that is written to this page.
+    pub fn to_page(format: Format, page: &'a mut Page) -> Self {
         Self {
             text: Vec::with_capacity(PIECE + PIECE / 8),
             format,
-            file: Some(Written {
-                file,
+            page: Some(Written {
+                page,
                 bytes: 0,
                 result: Ok(()),
             }),
@@ -222,12 +224,12 @@ impl Exposition {
             .extend_from_slice(digits.text().unwrap_or_default());
     }
 
-    /// Writes what there is to the file, if it has this length.
+    /// Writes what there is to the page, if it has this length.
     fn write_piece(&mut self, least: usize) {
         if self.text.len() >= least
-            && let Some(file) = &mut self.file
+            && let Some(page) = &mut self.page
         {
-            file.write(&self.text);
+            page.write(&self.text);
             self.text.clear();
         }
     }
@@ -239,8 +241,8 @@ impl Exposition {
 
     /// Bytes so far.
     pub(crate) fn len(&self) -> u64 {
-        let written = self.file.as_ref().map_or(0, |file| file.bytes);
-        written + self.text.len() as u64
+        let written = self.page.as_ref().map_or(0, |page| page.bytes);
+        (written + self.text.len()) as u64
     }
 
     /// Ends the text.
@@ -249,12 +251,12 @@ impl Exposition {
         self.text
     }
 
-    /// Ends the text in the file, and returns its length.
-    pub fn finish_file(mut self) -> io::Result<u64> {
+    /// Ends the text in the page, and returns its length.
+    pub fn finish_page(mut self) -> io::Result<u64> {
         self.end();
         self.write_piece(0);
         let length = self.len();
-        self.file.map_or(Ok(()), |file| file.result)?;
+        self.page.map_or(Ok(()), |page| page.result)?;
         Ok(length)
     }
 
@@ -295,7 +297,7 @@ pub fn escape(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{MemfdFlags, memfd_create};
+    use std::{fs::File, os::unix::fs::FileExt};
 
     use super::*;
 
@@ -343,27 +345,23 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_the_same_text_as_memory() {
-        let memory = memfd_create("text", MemfdFlags::CLOEXEC).unwrap();
-        let file = Arc::new(File::from(memory));
+    fn a_page_gets_the_same_text_as_memory() {
+        let mut page = Page::new().unwrap();
+        let shown = File::from(page.shown().try_clone_to_owned().unwrap());
         let mut text = Exposition::new(Format::OpenMetrics, Vec::new());
-        let mut to_file = Exposition::to_file(Format::OpenMetrics, Arc::clone(&file));
+        let mut to_page = Exposition::to_page(Format::OpenMetrics, &mut page);
         for round in 0..20_000 {
-            for text in [&mut text, &mut to_file] {
+            for text in [&mut text, &mut to_page] {
                 text.one(&FAMILY, Value::Whole(round));
             }
-            assert_eq!(text.len(), to_file.len());
+            assert_eq!(text.len(), to_page.len());
         }
         let text = text.finish();
         assert!(text.len() > 10 * PIECE);
-        assert_eq!(to_file.finish_file().unwrap(), text.len() as u64);
+        assert_eq!(to_page.finish_page().unwrap(), text.len() as u64);
         let mut read = vec![0; text.len()];
-        file.read_exact_at(&mut read, 0).unwrap();
+        shown.read_exact_at(&mut read, 0).unwrap();
         assert_eq!(read, text);
-        let full = Arc::new(File::options().write(true).open("/dev/full").unwrap());
-        let mut text = Exposition::to_file(Format::Prometheus, full);
-        text.one(&FAMILY, Value::Whole(1));
-        text.finish_file().unwrap_err();
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! The serving process asks, the collecting process answers. There are two links, since scrapes must continue while a
 //! file takes long to be read: [`Question`] uses one, [`Scrape`] the other.
 
+mod mapping;
 mod shown;
 mod text;
 

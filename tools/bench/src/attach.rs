@@ -63,6 +63,9 @@ pub struct Args {
     /// Measure each case this many times, in turn with the others.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Measure only these cases.
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    cases: Vec<String>,
     /// Let one in N of the idle processes run before each snapshot.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     ran: Option<u32>,
@@ -242,7 +245,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let missing = wanted.saturating_sub(running + 1);
         let idle = Idle::start_some(missing)?;
         let service = Service::start(&[])?;
-        let mut cases = cases(&service, &mut skipped)?;
+        let mut cases = cases(&service, &args.cases, &mut skipped)?;
         for round in 0..warm_up + args.rounds {
             let count = cases.len();
             for at in 0..count {
@@ -288,8 +291,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The cases that can be measured here.
-fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Failure> {
+/// The cases that are wanted and can be measured here. If none is named, all are wanted.
+fn cases(
+    service: &Service,
+    wanted: &[String],
+    skipped: &mut Vec<Skipped>,
+) -> Result<Vec<Case>, Failure> {
     let ours = fastproc()?;
     let with = |source: &'static str| [&COLUMNS[..], &["--source", source]].concat();
     let ps = PathBuf::from("ps");
@@ -334,6 +341,12 @@ fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Fai
     let (reader, last) = (service.reader(Duration::ZERO)?, Baseline::default());
     let changes = How::Changes(Box::new(reader), Box::new(last));
     cases.push(Case::new("reader-changes", "ps-columns", changes));
+    let is_known = |name: &String| cases.iter().any(|case| case.name == name);
+    if let Some(unknown) = wanted.iter().find(|name| !is_known(name)) {
+        let names: Vec<_> = cases.iter().map(|case| case.name).collect();
+        return Err(format!("there is no case {unknown}, but {}", names.join(", ")).into());
+    }
+    cases.retain(|case| wanted.is_empty() || wanted.iter().any(|name| name == case.name));
     cases.retain_mut(|case| match case.look(service) {
         Ok(_) => true,
         Err(error) => {

@@ -1,18 +1,13 @@
 //! The texts of a page, as the process that serves them reads them: mapped, without a copy.
 
-use std::{
-    fs::File,
-    io,
-    os::fd::OwnedFd,
-    ptr::{self, NonNull},
-    slice,
-    sync::Arc,
-};
+use std::{fs::File, io, os::fd::OwnedFd, slice, sync::Arc};
 
 use rustix::{
     fs::{SealFlags, fcntl_get_seals},
-    mm::{MapFlags, ProtFlags, mmap, munmap},
+    mm::ProtFlags,
 };
+
+use super::mapping::Mapping;
 
 /// A page of the other process. That process overwrites it only when it is asked for another text.
 #[derive(Debug)]
@@ -27,17 +22,6 @@ pub struct Text {
     mapping: Arc<Mapping>,
     length: usize,
 }
-
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
-unsafe impl Send for Mapping {}
-// SAFETY: it can only be read.
-unsafe impl Sync for Mapping {}
 
 impl Shown {
     /// Takes the descriptor of a page, which must be sealed against shrinking.
@@ -68,31 +52,14 @@ impl Shown {
             .filter(|&length| length as u64 <= size && length <= isize::MAX as usize / 2)
             .ok_or(io::ErrorKind::InvalidData)?;
         let mapping = self.mapping.take();
+        // Texts become longer. What is behind the end takes no memory.
+        let longer = || Mapping::new(&self.page, length.next_power_of_two(), ProtFlags::READ);
         let mapping = match mapping.filter(|mapping| mapping.bytes >= length) {
             Some(mapping) => mapping,
-            // Texts become longer. What is behind the end takes no memory.
-            None => Arc::new(Mapping::new(&self.page, length.next_power_of_two())?),
+            None => Arc::new(longer()?),
         };
         self.mapping = Some(Arc::clone(&mapping));
         Ok(Text { mapping, length })
-    }
-}
-
-impl Mapping {
-    fn new(file: &File, bytes: usize) -> io::Result<Self> {
-        let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
-        let start = unsafe { mmap(ptr::null_mut(), bytes, access, flags, file, 0) }?;
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { start, bytes })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; no reference outlives `self`.
-        // It fails only for an address that was never mapped, so there is no error to report.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
@@ -106,8 +73,6 @@ impl AsRef<[u8]> for Text {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
-
     use rustix::fs::{MemfdFlags, memfd_create};
 
     use super::*;
@@ -115,19 +80,19 @@ mod tests {
 
     #[test]
     fn a_text_is_read_in_place_and_keeps_its_page_from_being_free() {
-        let page = Page::new().unwrap();
+        let mut page = Page::new().unwrap();
         let mut shown = Shown::new(page.shown().try_clone_to_owned().unwrap()).unwrap();
         assert_eq!(shown.text(0).unwrap().as_ref(), b"");
         shown.text(1).unwrap_err();
         for text in [vec![b'a'; 3], vec![b'b'; 100_000], vec![b'c'; 200_000]] {
             assert!(shown.is_free());
-            page.file().write_all_at(&text, 0).unwrap();
+            page.write_at(&text, 0).unwrap();
             let read = shown.text(text.len() as u64).unwrap();
             assert_eq!(read.as_ref(), text);
             assert!(!shown.is_free());
             shown.text(1).unwrap_err();
         }
-        shown.text(200_001).unwrap_err();
+        shown.text(1 << 30).unwrap_err();
     }
 
     #[test]
