@@ -9,8 +9,9 @@ use std::{
 
 use fastproc_metrics::{
     exposition::Format,
-    link::{Link, Page, Question, Scrape, VERSION, lend, take},
+    link::{Link, Question, Scrape, VERSION, lend, take},
     naming::Item,
+    page::Page,
 };
 
 /// Starts it as `fastproc serve` does. Returns the process and the other end of its link.

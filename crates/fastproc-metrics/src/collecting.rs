@@ -9,9 +9,10 @@ use std::{
 use crate::{
     exporter::Exporter,
     exposition::{Exposition, Format},
-    link::{Link, Page, Scrape, take},
+    link::{Link, Scrape, take},
     memory,
     naming::{Item, NameError, Rules},
+    page::Page,
     reloaded::Reloaded,
 };
 

@@ -4,7 +4,7 @@ use std::io;
 
 use seqtext::{Dec, SeqBuf};
 
-use crate::link::Page;
+use crate::page::Page;
 
 /// Bytes that are written to a page at once. They are still in the cache then.
 const PIECE: usize = 64 * 1024;

@@ -22,6 +22,7 @@ pub mod link;
 pub mod memory;
 pub mod metrics;
 pub mod naming;
+pub mod page;
 pub mod privileges;
 pub mod reloaded;
 

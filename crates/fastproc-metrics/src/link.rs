@@ -4,8 +4,6 @@
 //! The serving process asks, the collecting process answers. There are two links, since scrapes must continue while a
 //! file takes long to be read: [`Question`] uses one, [`Scrape`] the other.
 
-mod mapping;
-mod shown;
 mod text;
 
 use std::{
@@ -25,10 +23,7 @@ use rustix::{
     },
 };
 
-pub use self::{
-    shown::{Shown, Text},
-    text::{LONGEST, Page, lend, read, take},
-};
+pub use self::text::{LONGEST, lend, read, take};
 use crate::{exposition::Format, reloaded::Reloaded};
 
 /// Changes whenever the meaning of a message changes.

@@ -36,8 +36,7 @@ pub enum Scenario {
     CgroupScaleBig,
     /// Every value of processes in a storm on 32 CPUs. Too long to run every day.
     Storms32,
-    /// The same on 255 CPUs. After six minutes of an emulator's CPU time the kernel had not yet started the first process, so
-    /// 32 is the most that was compared.
+    /// The same with 255 possible CPUs, of which four are online. Too long to run every day.
     Storms255,
     /// A hundred thousand removed cgroups, as far as the kernel keeps them. Too long to run every day.
     CgroupDying,

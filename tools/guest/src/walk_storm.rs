@@ -18,7 +18,7 @@ const ROUNDS: &str = "1";
 /// Fewer comparisons prove too little.
 const AT_LEAST: u64 = 20_000;
 
-/// Compares by both sources while there is a storm. The machine must have this many CPUs.
+/// Compares by both sources while there is a storm. This many CPUs must be possible.
 pub fn compare(reporter: &mut Reporter, cpus: usize) -> io::Result<()> {
     let possible = read("/sys/devices/system/cpu/possible");
     let meant = format!("0-{}", cpus - 1);
@@ -32,7 +32,7 @@ pub fn compare(reporter: &mut Reporter, cpus: usize) -> io::Result<()> {
         .spawn()?;
     for source in ["bpf", "service"] {
         let found = compare_for(LASTS, source)?;
-        let name = format!("a storm on {cpus} CPUs, by {source}");
+        let name = format!("a storm with {cpus} possible CPUs, by {source}");
         let detail = found.to_string();
         reporter.fact(&name, &*detail)?;
         let right = found.wrong == 0 && found.missing == 0 && found.compared >= AT_LEAST;

@@ -145,11 +145,18 @@ impl Machine {
                 timeout: small.timeout * 4,
                 ..Self::of(Scenario::Big, architecture)
             },
-            Scenario::Storms32 | Scenario::Storms255 => Self {
-                cpus: if scenario == Scenario::Storms32 { 32 } else { 255 },
+            Scenario::Storms32 => Self {
+                cpus: 32,
                 nvme_controllers: 0,
                 timeout: small.timeout * 12,
                 ..Self::of(Scenario::Big, architecture)
+            },
+            Scenario::Storms255 => Self {
+                cpus: 4,
+                cpus_at_most: Some(255),
+                memory_mib: 4096,
+                timeout: small.timeout * 12,
+                ..small
             },
             // One thread emulates this many CPUs in turn.
             Scenario::Big => Self {

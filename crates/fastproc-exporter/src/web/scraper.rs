@@ -15,9 +15,10 @@ use std::{
 use bytes::Bytes;
 use fastproc_metrics::{
     exposition::Format,
-    link::{Link, Scrape, Shown, Used, lend},
+    link::{Link, Scrape, Used, lend},
     memory,
     naming::Item,
+    page::Shown,
     reloaded::Reloaded,
 };
 use flate2::{Compression, write::GzEncoder};

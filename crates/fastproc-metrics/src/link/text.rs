@@ -3,23 +3,11 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
-    os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-        unix::fs::FileExt,
-    },
+    os::{fd::OwnedFd, unix::fs::FileExt},
     path::Path,
-    ptr,
 };
 
-use rustix::{
-    fs::{
-        FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals,
-        memfd_create,
-    },
-    mm::ProtFlags,
-};
-
-use super::mapping::Mapping;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 
 /// The longest text that is accepted from the other process.
 pub const LONGEST: u64 = 16 << 20;
@@ -60,74 +48,9 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The size of a page is a multiple of this.
-const STEP: usize = 64 << 10;
-
-/// Memory that holds one text after the other, for a reader that cannot write to it.
-#[derive(Debug)]
-pub struct Page {
-    memory: File,
-    /// All of the memory: system calls that write to it take more than twice the time.
-    mapping: Option<Mapping>,
-    shown: OwnedFd,
-}
-
-impl Page {
-    /// Creates an empty page.
-    pub fn new() -> io::Result<Self> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let memory = memfd_create("fastproc-metrics", flags)?;
-        // So that the reader may map it.
-        fcntl_add_seals(&memory, SealFlags::SHRINK)?;
-        // Opened again, only for reading.
-        let shown = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
-        Ok(Self {
-            memory: memory.into(),
-            mapping: None,
-            shown: shown.into(),
-        })
-    }
-
-    /// The descriptor for the reader.
-    pub fn shown(&self) -> BorrowedFd<'_> {
-        self.shown.as_fd()
-    }
-
-    /// Writes a piece of the next text, which overwrites the last one: the reader must not need that any more.
-    pub fn write_at(&mut self, piece: &[u8], at: usize) -> io::Result<()> {
-        let end = at
-            .checked_add(piece.len())
-            .ok_or(io::ErrorKind::FileTooLarge)?;
-        let mapping = match self.mapping.take().filter(|of| of.bytes >= end) {
-            Some(mapping) => mapping,
-            None => self.grow(end)?,
-        };
-        // SAFETY: the bytes are within the mapping, which may be written to and is borrowed by nobody in this process, and within the
-        // file, which cannot shrink.
-        unsafe {
-            let to = mapping.start.as_ptr().add(at);
-            ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len());
-        }
-        self.mapping = Some(mapping);
-        Ok(())
-    }
-
-    /// Makes room for so many bytes, and some more.
-    fn grow(&self, bytes: usize) -> io::Result<Mapping> {
-        let bytes = bytes
-            .checked_add(bytes / 8 + 1)
-            .and_then(|bytes| bytes.checked_next_multiple_of(STEP))
-            .ok_or(io::ErrorKind::FileTooLarge)?;
-        // If there is no memory, this is an error, and writing to the mapping would be a signal.
-        fallocate(&self.memory, FallocateFlags::empty(), 0, bytes as u64)?;
-        Mapping::new(&self.memory, bytes, ProtFlags::READ | ProtFlags::WRITE)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exposition::{Exposition, Format, Value};
 
     #[test]
     fn what_could_hold_a_reader_up_is_not_read() {
@@ -136,34 +59,5 @@ mod tests {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let changing = memfd_create("a", flags).unwrap();
         take(changing).unwrap_err();
-    }
-
-    #[test]
-    fn who_reads_a_page_cannot_write_to_it() {
-        let mut page = Page::new().unwrap();
-        page.write_at(b"the first", 0).unwrap();
-        page.write_at(b"anoth", 0).unwrap();
-        page.write_at(b"er", 5).unwrap();
-        let shown = File::from(page.shown().try_clone_to_owned().unwrap());
-        let mut text = [0; 7];
-        shown.read_exact_at(&mut text, 0).unwrap();
-        assert_eq!(&text, b"another");
-        shown.write_all_at(b"x", 0).unwrap_err();
-        shown.set_len(1).unwrap_err();
-    }
-
-    #[test]
-    fn a_text_that_finds_no_memory_is_an_error() {
-        let mut page = Page::new().unwrap();
-        let write = |page: &mut Page, series: u64| {
-            let mut text = Exposition::to_page(Format::Prometheus, page);
-            (0..series).for_each(|of| text.series("a", "", "", Value::Whole(of)));
-            text.finish_page()
-        };
-        let short = write(&mut page, 1000).unwrap();
-        fcntl_add_seals(&page.memory, SealFlags::GROW).unwrap();
-        write(&mut page, 100_000).unwrap_err();
-        assert_eq!(write(&mut page, 1000).unwrap(), short);
-        page.write_at(b"a", usize::MAX).unwrap_err();
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     use rustix::fs::{MemfdFlags, memfd_create};
 
     use super::*;
-    use crate::link::Page;
+    use crate::page::Page;
 
     #[test]
     fn a_text_is_read_in_place_and_keeps_its_page_from_being_free() {
