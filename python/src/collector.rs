@@ -20,6 +20,7 @@ use crate::{
     columns::{ColumnData, Origin, Subject, TableData},
     data::Data,
     errors::{self, FilterError, Forked},
+    reuse::Last,
     table::Table,
 };
 
@@ -42,6 +43,8 @@ struct State {
     sorter: Sorter,
     /// The snapshot from which the next difference is computed.
     before: Option<Baseline>,
+    /// The table of the last snapshot, if the next one can reuse it.
+    last: Option<Last>,
 }
 
 /// A reader that stays open: it opens a source once, and makes snapshots with it.
@@ -163,6 +166,7 @@ impl Collector {
                 lookup,
                 sorter: Sorter::default(),
                 before: None,
+                last: None,
             }),
             process: std::process::id(),
         })
@@ -179,18 +183,19 @@ impl Collector {
                 FilterError::new_err(text.replace("give one, as in --interval 1", of_python))
             })?;
         }
-        self.collect(py, |state, settings| {
+        self.collect(py, |state, settings, last| {
             let snapshot = state.collector.snapshot()?;
             let rows = rows(settings, &snapshot, None);
             let State { lookup, sorter, .. } = state;
-            let data = fill(settings, &snapshot, rows, lookup, sorter);
+            let data = fill(settings, &snapshot, rows, lookup, sorter, last.as_ref());
+            state.last = settings.kept(&snapshot, lookup, &data);
             Ok(Table::from(data))
         })
     }
 
     /// Makes a snapshot from which the next call of ``since_mark`` computes the difference.
     fn mark(&self, py: Python<'_>) -> PyResult<()> {
-        self.collect(py, |state, _| {
+        self.collect(py, |state, _, _| {
             let snapshot = state.collector.snapshot()?;
             state.before.get_or_insert_default().set(&snapshot);
             Ok(())
@@ -199,12 +204,13 @@ impl Collector {
 
     /// The processes now, with shares of CPU time and rates since the last call of this or of ``mark``.
     fn since_mark(&self, py: Python<'_>) -> PyResult<Table> {
-        self.collect(py, |state, settings| {
+        self.collect(py, |state, settings, last| {
             let State {
                 collector,
                 lookup,
                 sorter,
                 before,
+                ..
             } = state;
             let snapshot = collector.snapshot()?;
             let records: Vec<Record> = snapshot
@@ -214,12 +220,13 @@ impl Collector {
                 .map(Exit::to_record)
                 .collect();
             let now = rows(settings, &snapshot, before.as_ref());
-            let mut data = fill(settings, &snapshot, now, lookup, sorter);
+            let mut data = fill(settings, &snapshot, now, lookup, sorter, last.as_ref());
+            state.last = settings.kept(&snapshot, lookup, &data);
             if let Some(before) = before {
                 data.gone = before.gone(&snapshot).map(|gone| gone.pid).collect();
                 data.exited = snapshot.exits().map(|_| {
                     let ended = Box::new(Row::all_ended(snapshot, before, &records));
-                    Arc::new(fill(settings, &snapshot, ended, lookup, sorter))
+                    Arc::new(fill(settings, &snapshot, ended, lookup, sorter, None))
                 });
             }
             before.get_or_insert_default().set(&snapshot);
@@ -267,12 +274,17 @@ impl Collector {
         Ok(py.detach(|| work(&mut self.lock(), &self.settings)))
     }
 
+    /// Calls a function that makes one snapshot, with the table of the last one. Unless the function keeps a new table,
+    /// there is none: a snapshot says what has changed since the one before it.
     fn collect<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut State, &Settings) -> Result<T, fastproc::Error> + Send,
+        work: impl FnOnce(&mut State, &Settings, Option<Last>) -> Result<T, fastproc::Error> + Send,
     ) -> PyResult<T> {
-        let result = self.with(py, work)?;
+        let result = self.with(py, |state, settings| {
+            let last = state.last.take();
+            work(state, settings, last)
+        })?;
         result.map_err(|error| errors::of_collector(py, &error))
     }
 
@@ -288,6 +300,13 @@ impl Settings {
             Subject::Field(field) => Some(*field),
             Subject::ReadAt | Subject::Mask => None,
         })
+    }
+
+    /// What the next table may reuse of this one: nothing, unless it has a row for each process, in the order of the pids.
+    fn kept(&self, snapshot: &Snapshot<'_>, lookup: &Lookup, data: &TableData) -> Option<Last> {
+        let is_whole =
+            self.filter.is_none() && self.sort.is_none() && self.top == usize::MAX && !self.threads;
+        is_whole.then(|| Last::new(snapshot, lookup, data))?
     }
 
     /// The texts that a service should send.
@@ -309,13 +328,14 @@ impl Settings {
 
 type Rows<'a> = Box<dyn Iterator<Item = Row<'a>> + 'a>;
 
-/// Fills a table from rows of a snapshot.
+/// Fills a table from the rows of a snapshot, with what the last one has of unchanged processes.
 fn fill(
     settings: &Settings,
     snapshot: &Snapshot<'_>,
     mut rows: Rows<'_>,
     lookup: &mut Lookup,
     sorter: &mut Sorter,
+    last: Option<&Last>,
 ) -> TableData {
     lookup.set_clock(snapshot);
     lookup.sees_all = snapshot.stats().source.is_guarded() || may_trace_all();
@@ -326,8 +346,14 @@ fn fill(
             .collect()
     };
     let mut columns = columns(snapshot.len().min(settings.top));
+    let subjects = settings.subjects.iter().zip(&mut columns).enumerate();
+    let has = |at| last.is_some_and(|last| last.has(at, lookup));
+    let (reused, mut made): (Vec<_>, Vec<_>) = subjects.partition(|&(at, _)| has(at));
+    if let Some(last) = last {
+        last.fill(snapshot, reused, lookup);
+    }
     let mut push = |row: &Row<'_>, lookup: &mut Lookup| {
-        for (subject, data) in settings.subjects.iter().zip(&mut columns) {
+        for (_, (subject, data)) in &mut made {
             data.push(subject.value(row, snapshot, lookup));
         }
     };

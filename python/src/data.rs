@@ -3,7 +3,7 @@
 use fastproc_columns::{Kind, Value, arguments};
 
 /// Bits, the first one the lowest.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bits {
     bytes: Vec<u8>,
     len: usize,
@@ -55,7 +55,7 @@ impl FromIterator<bool> for Bits {
 }
 
 /// Consecutive lists, and the end of each. The first offset is 0.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Lists<T> {
     pub offsets: Vec<i64>,
     pub items: T,
@@ -108,7 +108,7 @@ impl Texts {
 }
 
 /// The values of a column. Unknown values are 0 or empty here.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     Unsigned(Vec<u64>),
     Signed(Vec<i64>),
@@ -120,7 +120,7 @@ pub enum Values {
 }
 
 /// The values, and which of them are known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     pub values: Values,
     pub known: Bits,

@@ -16,6 +16,7 @@ mod kept;
 mod process;
 mod reduce;
 mod restore;
+mod reuse;
 mod row;
 mod select;
 mod show;

@@ -41,6 +41,52 @@ def test_a_column_has_what_proc_says_of_this_process(source: str) -> None:
     assert row.nspid[0] == os.getpid()
 
 
+#: Becomes what each line says, and answers when it has.
+CHAMELEON = """
+import os, sys
+for line in sys.stdin:
+    what, value = line.split()
+    if what == "comm": open("/proc/self/comm", "w").write(value)
+    if what == "nice": os.nice(int(value))
+    if what == "user": os.setresuid(int(value), int(value), int(value))
+    print("done", flush=True)
+    if what == "exec": os.execv(value, [value])
+"""
+
+
+def test_a_collector_shows_what_has_changed_since_its_last_table(source: str) -> None:
+    # A table has the values of unchanged processes from the table before.
+    collector = fastproc.Collector("pid,comm,euid,nice,num_threads,groups", source=source)
+    changes = [("comm one", {"comm": "one"}), ("comm two", {"comm": "two"}), ("nice 3", {"nice": os.nice(0) + 3})]
+    if os.geteuid() == 0:
+        changes.append(("user 65534", {"euid": 65534}))
+    changes.append(("exec /bin/cat", {"comm": "cat"}))
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", CHAMELEON], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def shown() -> dict[str, object]:
+            table = collector.snapshot()
+            assert len(table) == len(set(table["pid"].to_list()))
+            row = next(row for row in table if row.pid == process.pid)
+            return {"comm": row.comm, "nice": row.nice, "euid": row.euid}
+
+        expected = shown()
+        for line, change in changes:
+            for _ in range(5):
+                assert shown() == expected
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            expected.update(change)
+            if line.startswith("exec"):
+                wait_until("the program", lambda: shown()["comm"] == "cat")
+        for _ in range(5):
+            assert shown() == expected
+        process.stdin.close()
+
+
 def test_the_version_is_the_package_s() -> None:
     """The version, in the usual attribute and in pip's metadata."""
     assert fastproc.__version__ == importlib.metadata.version("fastproc")
