@@ -89,8 +89,7 @@ lint:
 	scripts/lint-rooms
 	scripts/lint-rust
 	python3 tools/bench/page.py --check
-# Where Go is not installed, make test-go alone finds old records.
-	! command -v go >/dev/null || (cd go && go vet ./... && go test ./internal/layout)
+	scripts/lint-go
 	PYTHONPATH=tools/mutants python3 -m mutants --check
 
 ## make procps         the substitute for procps's library, which fastproc run uses

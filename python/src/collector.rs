@@ -274,8 +274,8 @@ impl Collector {
         Ok(py.detach(|| work(&mut self.lock(), &self.settings)))
     }
 
-    /// Calls a function that makes one snapshot, with the table of the last one. Unless the function keeps a new table,
-    /// there is none: a snapshot says what has changed since the one before it.
+    /// Calls a function that makes one snapshot, with the table of the last one. That is forgotten unless the function sets a
+    /// new one, because a snapshot only says what has changed since the one before it.
     fn collect<T: Send>(
         &self,
         py: Python<'_>,
@@ -306,7 +306,12 @@ impl Settings {
     fn kept(&self, snapshot: &Snapshot<'_>, lookup: &Lookup, data: &TableData) -> Option<Last> {
         let is_whole =
             self.filter.is_none() && self.sort.is_none() && self.top == usize::MAX && !self.threads;
-        is_whole.then(|| Last::new(snapshot, lookup, data))?
+        // Other sources do not say what has changed.
+        let tells = matches!(
+            snapshot.stats().source,
+            SourceKind::Bpf | SourceKind::Service
+        );
+        (is_whole && tells).then(|| Last::new(snapshot, lookup, data))?
     }
 
     /// The texts that a service should send.

@@ -13,6 +13,7 @@ use std::{
 
 use rustix::{
     fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create},
+    io::retry_on_intr,
     mm::ProtFlags,
 };
 
@@ -26,7 +27,7 @@ const STEP: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Page {
     memory: File,
-    /// All of the memory: system calls that write to it take more than twice the time.
+    /// The memory as far as texts need it. System calls that write to it take nearly twice the time.
     mapping: Option<Mapping>,
     shown: OwnedFd,
 }
@@ -61,7 +62,7 @@ impl Page {
             Some(mapping) => mapping,
             None => self.grow(end)?,
         };
-        // SAFETY: the bytes are within the mapping, which may be written to and is borrowed by nobody in this process, and within the
+        // SAFETY: the bytes are within the mapping, which may be written to and into which no reference points, and within the
         // file, which cannot shrink.
         unsafe {
             let to = mapping.start.as_ptr().add(at);
@@ -77,8 +78,8 @@ impl Page {
             .checked_add(bytes / 8 + 1)
             .and_then(|bytes| bytes.checked_next_multiple_of(STEP))
             .ok_or(io::ErrorKind::FileTooLarge)?;
-        // If there is no memory, this is an error, and writing to the mapping would be a signal.
-        fallocate(&self.memory, FallocateFlags::empty(), 0, bytes as u64)?;
+        // If the machine refuses memory, this is an error, and writing to the mapping would be a signal.
+        retry_on_intr(|| fallocate(&self.memory, FallocateFlags::empty(), 0, bytes as u64))?;
         Mapping::new(&self.memory, bytes, ProtFlags::READ | ProtFlags::WRITE)
     }
 }

@@ -63,7 +63,7 @@ pub struct Args {
     /// Measure each case this many times, in turn with the others.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Measure only these cases.
+    /// Measure only these cases, and those of ps(1) that they are compared with; no 200 readers.
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     cases: Vec<String>,
     /// Let one in N of the idle processes run before each snapshot.
@@ -272,7 +272,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 ratio_vs_ps: median(case.ps) / cpu_ms.median,
             }
         }));
-        if Some(wanted) == largest {
+        if Some(wanted) == largest && args.cases.is_empty() {
             drop(cases);
             clients_cpu_percent = many_clients(&service)?;
         }
@@ -284,9 +284,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         clients_cpu_percent,
     };
     let mut report = Report::new("attach", head, rows, skipped);
-    report.note(format!(
+    if !clients_cpu_percent.is_nan() {
+        report.note(format!(
         "{CLIENTS} readers, each ten times a second, at the last size: {clients_cpu_percent:.1} % of a CPU, the service's part included"
-    ));
+        ));
+    }
     report.print("One snapshot, CPU time of reader and service", args.json)?;
     Ok(())
 }
@@ -346,7 +348,13 @@ fn cases(
         let names: Vec<_> = cases.iter().map(|case| case.name).collect();
         return Err(format!("there is no case {unknown}, but {}", names.join(", ")).into());
     }
-    cases.retain(|case| wanted.is_empty() || wanted.iter().any(|name| name == case.name));
+    if !wanted.is_empty() {
+        let named = cases
+            .iter()
+            .filter(|case| wanted.iter().any(|name| name == case.name));
+        let kept: Vec<_> = named.flat_map(|case| [case.name, case.ps]).collect();
+        cases.retain(|case| kept.contains(&case.name));
+    }
     cases.retain_mut(|case| match case.look(service) {
         Ok(_) => true,
         Err(error) => {

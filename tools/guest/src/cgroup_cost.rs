@@ -36,9 +36,9 @@ const fn at_least(case: &'static str, than: &'static str, times: f64) -> AtLeast
     AtLeast { case, than, times }
 }
 
-/// A few percent less than what was measured with two CPUs.
+/// A few percent less than what was measured with two CPUs, on 6.12 and 7.3.
 pub const SMALL: [AtLeast; 3] = [
-    at_least("bpf-pressure", "open-14", 75.0),
+    at_least("bpf-pressure", "open-14", 72.0),
     at_least("bpf-pressure", "kept-14", 27.0),
     at_least("bpf-pressure-flush", "open-14", 68.0),
 ];

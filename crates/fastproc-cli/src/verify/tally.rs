@@ -130,7 +130,7 @@ enum Stage {
     Early,
     /// It is a reason to read again.
     Suspects,
-    /// It is wrong, unless the kernel's value comes and goes.
+    /// It is wrong if it was there each time.
     Last,
 }
 
@@ -144,17 +144,36 @@ impl Bracket<'_> {
     /// The verdict on the whole text. `settled`: it was read often enough to call a difference wrong.
     pub fn verdict(&self, settled: bool) -> Verdict {
         let whole = verdict(self.before, self.kernel, self.after, settled);
-        let (mut wrong, mut moved) = (false, false);
-        self.fields(Stage::of(settled), |_, _, verdict| {
-            wrong |= verdict == Verdict::Wrong;
-            moved |= verdict == Verdict::Moved;
+        let (mut wrong, mut moved) = (false, Vec::new());
+        self.fields(Stage::of(settled), |name, _, verdict| match verdict {
+            Verdict::Wrong => wrong = true,
+            Verdict::Moved => moved.push(name.to_owned()),
+            Verdict::Equal => {}
         });
         match whole {
             _ if wrong => Verdict::Wrong,
-            // The text differs by no more than what may have moved.
-            Verdict::Wrong if moved => Verdict::Moved,
+            Verdict::Wrong
+                if self.without(self.kernel, &moved) == self.without(self.after, &moved) =>
+            {
+                Verdict::Moved
+            }
             verdict => verdict,
         }
+    }
+
+    /// A text without the values of these fields.
+    fn without(&self, text: &[u8], fields: &[String]) -> Vec<u8> {
+        let (mut rest, mut from) = (Vec::new(), 0);
+        for (name, value) in split(self.file, text) {
+            if fields.iter().any(|field| field == name) {
+                // A value is a part of the text.
+                let at = value.as_ptr().addr() - text.as_ptr().addr();
+                rest.extend_from_slice(&text[from..at]);
+                from = at + value.len();
+            }
+        }
+        rest.extend_from_slice(&text[from..]);
+        rest
     }
 
     /// Whether a field differs that did not change: it should be read again before it is called wrong.
@@ -217,13 +236,12 @@ impl Bracket<'_> {
                 continue;
             }
             let (before, after) = (find(&before), find(&after));
-            let may_move =
-                || self.switched && MOMENTARY.contains(&name) || comes_back(&looks, name, &after);
             let is_judged = match stage {
                 Stage::Early => false,
                 _ if DIVIDED.contains(&name) && is_divided_anew => false,
                 Stage::Suspects => true,
-                Stage::Last => !may_move(),
+                Stage::Last if MOMENTARY.contains(&name) => !self.switched,
+                Stage::Last => differs_each_time(&looks, name),
             };
             each(
                 name,
@@ -249,12 +267,13 @@ fn verdict(before: &[u8], kernel: &[u8], after: &[u8], settled: bool) -> Verdict
     }
 }
 
-/// Whether the kernel showed our value again after another one. Then it may have been our value whenever we read it, and the
-/// other one between. The kernel never returns to a value that is stale.
-fn comes_back(looks: &[[Vec<Field<'_>>; 5]], name: &str, ours: &[u8]) -> bool {
-    let kernel = looks.iter().flat_map(|look| [0, 2, 4].map(|at| &look[at]));
-    let mut is_ours = kernel.map(|text| value(text, name) == ours);
-    is_ours.any(|is| !is) && is_ours.any(|is| is)
+/// Whether the kernel's value differed from both of ours in each reading. One field is enough for a text to be read again. So in
+/// the last reading another field may have changed and changed back between our two readings.
+fn differs_each_time(looks: &[[Vec<Field<'_>>; 5]], name: &str) -> bool {
+    looks.iter().all(|look| {
+        let [before, kernel, after] = [1, 2, 3].map(|at| value(&look[at], name));
+        verdict(before, kernel, after, true) == Verdict::Wrong
+    })
 }
 
 /// A value of ours, in any reading, that the kernel cannot have shown at that time.
@@ -346,29 +365,34 @@ impl Tally {
             .entry(bracket.file)
             .or_default()
             .add(bracket.verdict(settled));
-        bracket.fields(Stage::of(settled), |name, [_, kernel, after], verdict| {
-            let next = self.places.len();
-            let place = *self
-                .places
-                .entry((bracket.file, name.to_owned()))
-                .or_insert(next);
-            let field = self.fields.entry((bracket.file, place));
-            let (_, counts) = field.or_insert_with(|| (name.to_owned(), FieldCounts::default()));
-            counts.counts.add(verdict);
-            let unbounded = motion(name, kernel) == Motion::Any;
-            self.in_motion += u64::from(verdict == Verdict::Moved && unbounded);
-            counts.nonzero += u64::from(verdict == Verdict::Equal && is_nonzero(kernel));
-            if verdict == Verdict::Wrong && self.examples.len() < EXAMPLES {
-                self.examples.push(Example {
-                    pid: bracket.pid,
-                    file: bracket.file.name(),
-                    field: name.to_owned(),
-                    kernel: shown(kernel),
-                    fastproc: shown(after),
-                    readings: bracket.readings(name),
-                });
-            }
-        });
+        bracket.fields(
+            Stage::of(settled),
+            |name, [before, kernel, after], verdict| {
+                let next = self.places.len();
+                let place = *self
+                    .places
+                    .entry((bracket.file, name.to_owned()))
+                    .or_insert(next);
+                let field = self.fields.entry((bracket.file, place));
+                let (_, counts) =
+                    field.or_insert_with(|| (name.to_owned(), FieldCounts::default()));
+                counts.counts.add(verdict);
+                // Between two equal values of ours the kernel's can have been any other for a moment.
+                let unbounded = motion(name, kernel) == Motion::Any || before == after;
+                self.in_motion += u64::from(verdict == Verdict::Moved && unbounded);
+                counts.nonzero += u64::from(verdict == Verdict::Equal && is_nonzero(kernel));
+                if verdict == Verdict::Wrong && self.examples.len() < EXAMPLES {
+                    self.examples.push(Example {
+                        pid: bracket.pid,
+                        file: bracket.file.name(),
+                        field: name.to_owned(),
+                        kernel: shown(kernel),
+                        fastproc: shown(after),
+                        readings: bracket.readings(name),
+                    });
+                }
+            },
+        );
     }
 
     /// Values that were compared, and how many of them were wrong.

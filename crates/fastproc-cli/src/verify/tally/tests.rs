@@ -222,14 +222,14 @@ fn a_line_too_few_or_too_many_is_wrong() {
     }
 }
 
-/// By the service, this process runs when a text is read, and waits when a record is. So its state differs in each attempt,
-/// and the last one decides about all of its values.
+/// By the service, this process runs when a text is read, and waits when a record is. So its state differs in each reading, and
+/// the last one decides about all of its values.
 #[test]
-fn a_value_that_the_kernel_left_is_wrong_unless_it_comes_back() {
-    let wrong = |looks: &[[u32; 5]]| {
+fn a_value_is_wrong_if_it_differs_in_each_look() {
+    let counts = |looks: &[[&str; 5]]| {
         let looks: Vec<Look> = looks
             .iter()
-            .map(|look| look.map(|queued| format!("SigQ:\t{queued}/99\n").into_bytes()))
+            .map(|look| look.map(|text| text.as_bytes().to_vec()))
             .collect();
         let [_, before, kernel, after, _] = looks.last().expect("one look");
         let bracket = Bracket {
@@ -245,13 +245,33 @@ fn a_value_that_the_kernel_left_is_wrong_unless_it_comes_back() {
         assert!(bracket.is_suspicious(), "it is looked at again");
         let mut tally = Tally::default();
         tally.add(&bracket, true);
-        tally.total().1
+        (tally.total().1, tally.in_motion)
     };
-    assert_eq!(wrong(&[[8, 8, 9, 8, 9], [9, 8, 9, 8, 8]]), 0);
-    assert_eq!(wrong(&[[9, 8, 9, 8, 8], [9, 8, 9, 8, 9]]), 0);
-    // A record that was kept too long: the field and the text.
-    assert_eq!(wrong(&[[8, 8, 9, 8, 9], [9, 8, 9, 8, 9]]), 2);
-    assert_eq!(wrong(&[[9, 8, 9, 8, 9]; 2]), 2);
-    // The kernel's moves, but is never ours.
-    assert_eq!(wrong(&[[8, 7, 9, 7, 8], [9, 7, 8, 7, 9]]), 2);
+    let [eight, nine] = ["SigQ:\t8/99\nSeccomp:\t0\n", "SigQ:\t9/99\nSeccomp:\t0\n"];
+    // A record that was kept too long: the field and the text are wrong, whatever the kernel shows around them.
+    let stale = [nine, eight, nine, eight, nine];
+    assert_eq!(counts(&[stale, stale]), (2, 0));
+    assert_eq!(counts(&[[eight, eight, nine, eight, nine], stale]), (2, 0));
+    assert_eq!(counts(&[stale, [nine, eight, nine, eight, eight]]), (2, 0));
+    assert_eq!(counts(&[[eight, eight, eight, eight, nine], stale]), (0, 1));
+    // A field with few values, which the kernel has shown.
+    let [zero, two] = ["SigQ:\t8/99\nSeccomp:\t0\n", "SigQ:\t8/99\nSeccomp:\t2\n"];
+    let back = [zero, zero, two, zero, zero];
+    assert_eq!(counts(&[back, back]), (2, 0));
+    assert_eq!(counts(&[[zero; 5], back]), (0, 1));
+    // Another difference of the text is wrong beside one that may have moved.
+    let empty_line = "SigQ:\t9/99\n\nSeccomp:\t0\n";
+    let looks = [[eight; 5], [eight, eight, empty_line, eight, eight]];
+    assert_eq!(counts(&looks), (1, 1));
+}
+
+/// It cannot have run in between without a switch.
+#[test]
+fn a_state_between_is_certain_without_a_switch() {
+    let [sleeps, runs] = ["State:\tS (sleeping)\n", "State:\tR (running)\n"];
+    let usual = [sleeps; 5];
+    assert!(is_wrong(
+        File::Status,
+        &[usual, [sleeps, sleeps, runs, sleeps, sleeps]]
+    ));
 }

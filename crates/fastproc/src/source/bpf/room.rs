@@ -15,7 +15,7 @@ use crate::base::{
 /// The most repetitions of a walk whose table outgrows its array.
 pub(super) const MAX_GROWTHS: u32 = 8;
 /// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types. 6.18 uses up to
-/// 5.3 MiB, for all fields.
+/// 5.3 MiB for all fields: `memory.max_usage_in_bytes` of a control group of version 1.
 const LOADING_BYTES: u64 = 8 << 20;
 
 impl Bpf {
