@@ -33,7 +33,7 @@ class Type(NamedTuple):
     kind: int
     name: str
     size: int  # or the type that it refers to
-    members: list[tuple[str, int, int]]  # name, type, bits from the start; of an array: its element
+    members: list[tuple[str, int, int]]  # name, type, bits from the start; of an array: its element, and how many
     has_bit_fields: bool
 
 
@@ -69,7 +69,8 @@ class Types:
                     self.constants.setdefault(text(constant), value)
                     at += 8
             elif kind == ARRAY:
-                members.append(("", struct.unpack_from("<I", raw, at)[0], 0))
+                element, _, length = struct.unpack_from("<III", raw, at)
+                members.append(("", element, length))
                 at += 12
             else:
                 # int, function prototype, variable, section, declaration tag, 64-bit enum
@@ -84,6 +85,9 @@ class Types:
 
     def size(self, of: int) -> int:
         of_type = self.bare(of)
+        if of_type.kind == ARRAY:
+            _, element, length = of_type.members[0]
+            return length * self.size(element)
         return 8 if of_type.kind == POINTER else of_type.size
 
     def member(self, of: Type, name: str) -> tuple[int, int] | None:
@@ -174,11 +178,14 @@ class Counted:
     def words(self, source: str) -> int:
         """The lines of a proof. Returns how many words it has."""
         count = 0
-        for kind, group, expression in re.findall(r"^\t(LINE|WORD|VALUE)\((\w+), \w+, (.*?)\)\s*\\?$", source, re.MULTILINE):
+        for group, words in re.findall(r"^#define WORDS_OF_(\w+)\(LINE, WORD, VALUE\)((?:.*\\\n)*.*)$", source, re.MULTILINE):
             if group in self.groups:
-                count += 1
-                if kind == "LINE" and self.place(expression) is not None:
-                    self.touch(expression)
+                for kind, expression in re.findall(r"(LINE|WORD|VALUE)\(\w+, (.*?)\)\s*\\?$", words, re.MULTILINE):
+                    count += 1
+                    if kind == "LINE" and self.place(expression) is not None:
+                        self.touch(expression)
+        if not count:
+            sys.exit("there is no list of words")
         return count
 
     def objects(self) -> dict[str, int]:
