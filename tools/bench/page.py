@@ -313,7 +313,7 @@ A process that runs for the first time after a rest costs more in the next snaps
 1.18 times with the fields of `top`.
 
 Storms look for kept records that should have been read again. On two CPUs, beside `fastproc-testbed --storm`, `fastproc verify --rounds 5`
-compared 5,635,619 values by `bpf` and 5,614,462 by the service in 17 minutes: none was wrong, and of 536,135 records that the service kept
+compared 5,635,619 values by `bpf` and 5,614,462 by the service in 15 minutes: none was wrong, and of 536,135 records that the service kept
 none was disproven. `tools/checker` compared 531,502 and 595,053, and none was wrong; one command got no answer within two minutes, at a
 load of 30. On 32 emulated CPUs (`make
 test-kernels KERNELS=6.12 SCENARIOS=storms_32`, nine minutes of CPU time) `fastproc verify` compared 93,506 and 95,970 values: none was
