@@ -454,7 +454,7 @@ fn the_library_shows_a_user_the_same_by_the_service_and_by_the_files() {
     let Some(mut tree) = Tree::new("cgroup-library") else {
         return;
     };
-    // The service and the files show a cgroup only to users who may read its cgroup.events.
+    // A user sees a cgroup only if he may read its cgroup.events, by the service and by the files.
     let hidden = tree.outer().join("hidden");
     fs::create_dir(&hidden).expect("root may");
     set_mode(&hidden.join("cgroup.events"), 0o600);

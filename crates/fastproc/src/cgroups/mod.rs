@@ -274,7 +274,7 @@ impl Cgroups {
                 record.identity.parent,
                 record.identity.level,
             ) = (id, parent, level);
-            // As by the service, only users who may read these files are shown the cgroup.
+            // A user sees the cgroup only if he may read these files, as by the service.
             if files.identity(tree, &mut record).is_some() {
                 if lines.is_empty()
                     && fields.contains(Fields::MEMORY_STAT)

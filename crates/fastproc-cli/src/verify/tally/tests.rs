@@ -13,8 +13,9 @@ fn statm<'t>(before: &'t [u8], kernel: &'t [u8], after: &'t [u8]) -> Bracket<'t>
     }
 }
 
-/// Whether texts that changed are wrong.
-fn is_wrong(file: File, looks: &[[&str; 5]]) -> bool {
+/// Counts these texts, of which the last ones are judged. Returns also whether they would be read again. `switched`: as in
+/// [`Bracket`].
+fn counted(file: File, looks: &[[&str; 5]], switched: bool) -> (Tally, bool) {
     let looks: Vec<Look> = looks
         .iter()
         .map(|look| look.map(|text| text.as_bytes().to_vec()))
@@ -28,11 +29,17 @@ fn is_wrong(file: File, looks: &[[&str; 5]]) -> bool {
         after,
         looks: &looks,
         shown_since: &[],
-        switched: false,
+        switched,
     };
     let mut tally = Tally::default();
     tally.add(&bracket, true);
-    assert_eq!(bracket.is_suspicious(), tally.total().1 > 0);
+    (tally, bracket.is_suspicious())
+}
+
+/// Whether texts that changed are wrong.
+fn is_wrong(file: File, looks: &[[&str; 5]]) -> bool {
+    let (tally, is_suspicious) = counted(file, looks, false);
+    assert_eq!(is_suspicious, tally.total().1 > 0);
     tally.total().1 > 0
 }
 
@@ -227,24 +234,8 @@ fn a_line_too_few_or_too_many_is_wrong() {
 #[test]
 fn a_value_is_wrong_if_it_differs_in_each_look() {
     let counts = |looks: &[[&str; 5]]| {
-        let looks: Vec<Look> = looks
-            .iter()
-            .map(|look| look.map(|text| text.as_bytes().to_vec()))
-            .collect();
-        let [_, before, kernel, after, _] = looks.last().expect("one look");
-        let bracket = Bracket {
-            pid: 1,
-            file: File::Status,
-            before,
-            kernel,
-            after,
-            looks: &looks,
-            shown_since: &[],
-            switched: true,
-        };
-        assert!(bracket.is_suspicious(), "it is looked at again");
-        let mut tally = Tally::default();
-        tally.add(&bracket, true);
+        let (tally, is_suspicious) = counted(File::Status, looks, true);
+        assert!(is_suspicious, "it is looked at again");
         (tally.total().1, tally.in_motion)
     };
     let [eight, nine] = ["SigQ:\t8/99\nSeccomp:\t0\n", "SigQ:\t9/99\nSeccomp:\t0\n"];
