@@ -32,6 +32,15 @@ test:
 	$(MAKE) test-live
 	scripts/tests-ran
 
+## make nightly        as root: what takes long or rarely fails, some hours; writes the commit and the results into docs/dev/nightly.md; ONLY="dist oldest"
+.PHONY: nightly doc
+nightly:
+	scripts/nightly $(ONLY)
+
+## make doc            the documentation of the library, in doc of the target folder; fails on a warning
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
+
 # The tests that make check leaves out.
 test-live:
 	scripts/setup build exporter
@@ -87,6 +96,7 @@ lint:
 	scripts/lint-python
 	scripts/lint-words
 	scripts/lint-rooms
+	scripts/lint-lines
 	scripts/lint-rust
 	python3 tools/bench/page.py --check
 	scripts/lint-go
@@ -226,6 +236,11 @@ test-python:
 .PHONY: python-pictures
 python-pictures:
 	scripts/python-pictures docs/images
+
+## make test-oldest    the tests of data frames with the oldest pandas, after make test-python
+.PHONY: test-oldest
+test-oldest:
+	scripts/test-oldest
 
 ## make test-psutil    psutil's own test suite against fastproc.psutil, after make test-python
 .PHONY: test-psutil
