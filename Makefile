@@ -99,6 +99,7 @@ lint:
 	scripts/lint-lines
 	scripts/lint-rust
 	python3 tools/bench/page.py --check
+	packaging/grafana/make --check
 	scripts/lint-go
 	PYTHONPATH=tools/mutants python3 -m mutants --check
 
