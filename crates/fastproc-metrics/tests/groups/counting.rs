@@ -305,12 +305,16 @@ fn what_ends_is_counted_to_the_end_and_once() {
     machine.get(10).cpu.utime_ns = 6 * SECOND;
     machine.ended(20, 10, "cc", FIRST + 1, SECOND).nvcsw = 3;
     machine.ended.as_mut().expect("exits")[0].1 = Some("/usr/bin/gcc\0-c\0".into());
-    machine.ended(21, 10, "make", FIRST + 2, 2 * SECOND).nvcsw = 4;
+    let forked = machine.ended(21, 10, "make", FIRST + 2, 2 * SECOND);
+    (forked.nvcsw, forked.forked_by) = (4, Some(10));
+    // Nobody knows what make's subreaper got an orphan from.
+    machine.ended(22, 10, "orphan", FIRST + 3, 9 * SECOND);
     // A process that came and went before the first update.
     machine.ended(9, 1, "old", FIRST - 9, SECOND);
     machine.update(&mut tracker);
     assert_eq!(user(&tracker, "gcc"), Some(SECOND));
     assert_eq!(user(&tracker, "make"), Some(3 * SECOND));
+    assert_eq!(user(&tracker, "orphan"), Some(9 * SECOND));
     assert_eq!(user(&tracker, "old"), None);
     let gcc = group(&tracker, "gcc").expect("it was there");
     assert_eq!(gcc.total.get(Count::Voluntary), 3);

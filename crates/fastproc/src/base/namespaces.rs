@@ -27,6 +27,12 @@ pub(crate) fn in_initial_cgroup_ns() -> bool {
     inode("self", "cgroup").map_or(true, |inode| inode == INITIAL_CGROUP_NS)
 }
 
+/// The inode number of this process's user namespace; 0 if it is not known.
+pub(crate) fn own_user_ns() -> u32 {
+    let inode = inode("self", "user").ok();
+    inode.and_then(|inode| inode.try_into().ok()).unwrap_or(0)
+}
+
 /// The inode number of this process's pid namespace.
 pub(crate) fn own_pid_ns() -> Result<u32, Error> {
     let inode = inode("self", "pid").ok();
