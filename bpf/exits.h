@@ -37,7 +37,7 @@ struct exits_owner {
 
 /* The exec that began the program of a process. */
 struct exits_program {
-	u64 exec_id;	/* self_exec_id of the process that executed it, after that; 0: it cannot be told */
+	u64 exec_id;	/* self_exec_id of the process that executed it, after that; 0: unknown */
 	fp_ns start_ns; /* start_boottime of that process */
 	u32 tgid, reserved;
 };

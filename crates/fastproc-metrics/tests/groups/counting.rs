@@ -307,14 +307,11 @@ fn what_ends_is_counted_to_the_end_and_once() {
     machine.ended.as_mut().expect("exits")[0].1 = Some("/usr/bin/gcc\0-c\0".into());
     let forked = machine.ended(21, 10, "make", FIRST + 2, 2 * SECOND);
     (forked.nvcsw, forked.forked_by) = (4, Some(10));
-    // Nobody knows what make's subreaper got an orphan from.
-    machine.ended(22, 10, "orphan", FIRST + 3, 9 * SECOND);
     // A process that came and went before the first update.
     machine.ended(9, 1, "old", FIRST - 9, SECOND);
     machine.update(&mut tracker);
     assert_eq!(user(&tracker, "gcc"), Some(SECOND));
     assert_eq!(user(&tracker, "make"), Some(3 * SECOND));
-    assert_eq!(user(&tracker, "orphan"), Some(9 * SECOND));
     assert_eq!(user(&tracker, "old"), None);
     let gcc = group(&tracker, "gcc").expect("it was there");
     assert_eq!(gcc.total.get(Count::Voluntary), 3);
@@ -334,6 +331,25 @@ fn what_ends_is_counted_to_the_end_and_once() {
     machine.update(&mut tracker);
     assert_eq!(user(&tracker, "make"), Some(4 * SECOND));
     assert_eq!(user(&tracker, "gcc"), Some(SECOND));
+}
+
+#[test]
+fn an_exit_without_a_command_line_is_in_the_group_of_its_parent_only_if_that_forked_it() {
+    let rules = Rules::of_items(&[Item {
+        name: "{{.Comm}}".into(),
+        comms: Some(vec!["make".into(), "cc".into()]),
+        ..Item::default()
+    }]);
+    let mut tracker = tracker(|options| options.rules = rules.expect("rules"));
+    let mut machine = Machine::default();
+    machine.start(10, 1, "make", SECOND);
+    machine.ended = Some(Vec::new());
+    machine.update(&mut tracker);
+    machine.ended(21, 10, "cc", FIRST + 1, SECOND).forked_by = Some(10);
+    machine.ended(22, 10, "cc", FIRST + 2, 2 * SECOND);
+    machine.update(&mut tracker);
+    let user = |name: &str| group(&tracker, name).map(|group| group.total.get(Count::User));
+    assert_eq!((user("make"), user("cc")), (Some(SECOND), Some(2 * SECOND)));
 }
 
 #[test]

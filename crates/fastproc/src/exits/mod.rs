@@ -89,8 +89,8 @@ pub struct Exec<'a> {
     /// could not be read, or belong to a user whose arguments the [`Viewer`] may not see.
     pub cmdline: Option<Cmdline<'a>>,
     /// The number of the exec in this process (`task->self_exec_id`).
-    pub(crate) exec_id: u64,
-    /// Who executed it.
+    pub(crate) number: u64,
+    /// The owner of the process after it.
     pub(crate) owner: Owner,
 }
 
@@ -132,17 +132,12 @@ pub enum Event<'a> {
     Exec(Exec<'a>),
 }
 
-/// The event, without what the viewer may not see.
-fn shown<'a>(event: Event<'a>, viewer: &Viewer) -> Event<'a> {
+/// Removes from an event what the viewer may not see.
+fn hide(event: &mut Event<'_>, viewer: &Viewer) {
     match event {
-        Event::Exit(exit) => Event::Exit(viewer.redact_exit(&exit)),
-        Event::ThreadExit(exit) => Event::ThreadExit(viewer.redact_exit(&exit)),
-        Event::Exec(exec) => Event::Exec(Exec {
-            cmdline: exec
-                .cmdline
-                .filter(|_| viewer.may_see_arguments_of(&exec.owner)),
-            ..exec
-        }),
+        Event::Exit(exit) | Event::ThreadExit(exit) => *exit = viewer.redact_exit(exit),
+        Event::Exec(exec) if !viewer.may_see_arguments_of(&exec.owner) => exec.cmdline = None,
+        Event::Exec(_) => {}
     }
 }
 
@@ -184,7 +179,7 @@ impl Builder {
         self
     }
 
-    /// Who sees the events. Default: [`Viewer::own`] when this is opened. A program with the right to record, but
+    /// The viewer of the events. Default: [`Viewer::own`] when this is opened. A program with the right to record, but
     /// without the right to trace other users' processes, then gets no arguments, no exit status and no I/O of theirs.
     pub fn viewer(mut self, viewer: Viewer) -> Self {
         self.viewer = Some(viewer);
@@ -240,7 +235,7 @@ impl Exits {
         }
     }
 
-    /// Who sees the events.
+    /// The viewer of the events.
     pub fn viewer(&self) -> Viewer {
         self.viewer
     }
@@ -251,7 +246,10 @@ impl Exits {
     /// [`Error::Forked`]: this process was forked from the one that opened it.
     pub fn read(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<(), Error> {
         let (pending, viewer) = (&mut self.pending, self.viewer);
-        let mut each = |event: Event<'_>| each(shown(event, &viewer));
+        let mut each = |mut event: Event<'_>| {
+            hide(&mut event, &viewer);
+            each(event);
+        };
         self.rings.read(|bytes| {
             // A record that this library does not know is none.
             let _ = pending.take(bytes, &mut each);

@@ -93,7 +93,7 @@ impl Pending {
                         bytes: arguments,
                         cut: exec.arguments_read < exec.arguments_bytes,
                     }),
-                    exec_id: exec.exec_id,
+                    number: exec.exec_id,
                     owner: owner_of(&exec.owner),
                 }));
             }

@@ -88,7 +88,7 @@ impl Programs {
         let line = exec.cmdline;
         let running = Running {
             start_ns: exec.start_ns,
-            exec_id: exec.exec_id,
+            exec_id: exec.number,
             line: Arc::new(ExecLine {
                 owner: exec.owner,
                 bytes: line.map_or(&[][..], |line| line.bytes).into(),

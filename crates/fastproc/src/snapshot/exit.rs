@@ -107,7 +107,7 @@ pub(crate) struct Program {
     /// The process that executed it: the exited one, or the one that forked it.
     pub(crate) pid: u32,
     pub(crate) start_ns: u64,
-    /// The number of the exec in that process (`task->self_exec_id`). 0: it cannot be told.
+    /// The number of the exec in that process (`task->self_exec_id`); 0 if that is unknown.
     pub(crate) exec_id: u64,
 }
 

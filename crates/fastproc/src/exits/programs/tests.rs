@@ -50,7 +50,7 @@ fn exec(pid: u32, start_ns: u64, exec_id: u64, owner: Owner, line: &[u8]) -> Exe
             bytes: line,
             cut: false,
         }),
-        exec_id,
+        number: exec_id,
         owner,
     }
 }

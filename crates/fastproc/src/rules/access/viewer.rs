@@ -1,4 +1,4 @@
-//! Who sees exited processes.
+//! What a viewer sees of exited processes.
 
 use rustix::{
     process::{getegid, geteuid},
@@ -11,7 +11,7 @@ use crate::{
     snapshot::exit::{Exit, Owner},
 };
 
-/// Who sees exited processes.
+/// A viewer of exited processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewer {
     /// Somebody to whom the kernel shows everything.
