@@ -246,7 +246,7 @@ static __noinline void forked_program(struct exits_exit *e, struct task_struct *
 {
 	struct signal_struct *signal = leader->signal, *of_parent = parent->signal;
 
-	if (!(leader->flags & PF_FORKNOEXEC))
+	if (!(leader->flags & PF_FORKNOEXEC) || !e->ppid)
 		return;
 	if (leader->self_exec_id != leader->parent_exec_id || leader->parent_exec_id != parent->self_exec_id)
 		return;

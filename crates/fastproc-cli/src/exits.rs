@@ -43,9 +43,10 @@ status, exit_code and final. The other fields are unknown, and refused as column
 cmdline has the arguments with which the process executed its program; if it executed nothing, those
 of its parent, if that had executed its program before the fork. It is unknown if that exec was not
 recorded, for example before this command started, and if another process than the parent may have
-forked it: an orphan, a child of an init or of a subreaper. At most 4 KiB are kept, or 512 bytes
-while events come faster than they are read; then cmdline_cut is true, and a table shows … at the
-end. A filter shows a process if what is missing of its command line might meet the condition.
+forked it: an orphan, a child of an init or of a subreaper. At most 4 KiB are kept; 1 KiB while those
+of running processes have more than 4 MiB, and 512 bytes while events come faster than they are read.
+If a line is cut, cmdline_cut is true, and a table shows … at the end. A filter shows a process if
+what is missing of its command line might meet the condition.
 
 A process is shown when its parent has waited for it and the kernel has released it, with the
 kernel's final values. If the kernel's last record of it was lost, the process is shown some seconds

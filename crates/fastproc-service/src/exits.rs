@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Bytes of command lines that are kept. Above this the oldest exits lose theirs, but stay.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 12 << 20;
 
 /// The kernel may have been short of memory, or of room for another program.
 const TRY_AGAIN_AFTER_NS: u64 = 10_000_000_000;

@@ -21,7 +21,11 @@ const LATEST: Duration = Duration::from_secs(10);
 /// The most processes, and bytes of command lines, that are remembered. A lost exit leaves its process here, so
 /// without a bound a flood of exits could fill the memory. Beyond it, the half that started first is forgotten.
 const MOST: usize = 1 << 16;
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 20 << 20;
+/// While there are more bytes than this, a line is cut after 1 KiB: nobody makes many lines of others be forgotten by
+/// executing programs with long ones.
+const CROWDED_BYTES: usize = 4 << 20;
+const CROWDED_LINE: usize = 1 << 10;
 
 /// The command lines of processes that executed a program while execs were recorded, until shortly after their exit.
 ///
@@ -85,14 +89,17 @@ impl ExecLine {
 impl Programs {
     /// Records that a process executes another program.
     pub fn begins(&mut self, exec: &Exec<'_>) {
-        let line = exec.cmdline;
+        let whole = exec.cmdline.map_or(&[][..], |line| line.bytes);
+        let is_crowded = self.bytes > CROWDED_BYTES;
+        let most = if is_crowded { CROWDED_LINE } else { usize::MAX };
+        let kept = &whole[..whole.len().min(most)];
         let running = Running {
             start_ns: exec.start_ns,
             exec_id: exec.number,
             line: Arc::new(ExecLine {
                 owner: exec.owner,
-                bytes: line.map_or(&[][..], |line| line.bytes).into(),
-                cut: line.is_some_and(|line| line.cut),
+                bytes: kept.into(),
+                cut: kept.len() < whole.len() || exec.cmdline.is_some_and(|line| line.cut),
             }),
             gone: None,
         };

@@ -136,3 +136,18 @@ fn programs_whose_exit_was_lost_do_not_fill_memory() {
     programs.retain(|_| false);
     assert_eq!(programs.bytes, 0);
 }
+
+#[test]
+fn long_lines_do_not_displace_those_of_others() {
+    let mut programs = Programs::default();
+    programs.begins(&exec(1, 1, 1, ROOT, b"daemon\0"));
+    let line = vec![b'x'; 4096];
+    for pid in 2..=16_384_u32 {
+        programs.begins(&exec(pid, pid.into(), 1, USER, &line));
+    }
+    assert!(programs.running.contains_key(&1), "the oldest is known");
+    let lines = || programs.running.values().map(|one| &one.line);
+    assert!(lines().any(|line| line.len() == 4096 && !line.cut));
+    assert!(lines().all(|line| line.len() <= 1024 || !line.cut));
+    assert!(lines().any(|line| line.len() == 1024 && line.cut));
+}
