@@ -99,6 +99,18 @@ fn a_pid_that_is_given_away_is_another_process() {
 }
 
 #[test]
+fn a_pid_that_is_given_away_within_a_tick_is_another_process() {
+    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    machine.start(10, 1, "web", FIRST + 1).cpu.minflt = 500;
+    machine.update(&mut tracker);
+    machine.exit(10);
+    machine.start(10, 1, "db", FIRST + 2).cpu.minflt = 40;
+    machine.update(&mut tracker);
+    assert_eq!(procs(&tracker, "web"), Some(0));
+    assert_eq!(procs(&tracker, "db"), Some(1));
+}
+
+#[test]
 fn start_times_of_another_precision_are_the_same_process() {
     let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
     machine.start(10, 1, "web", SECOND + 9_999_999).cpu.minflt = 5;
