@@ -46,10 +46,11 @@ pub struct Options {
     pub rules: Rules,
     /// Whether a process that no rule matches belongs to the group of its parent.
     pub children: bool,
-    /// Whether processes without a group are checked again at each update. A process in a group stays there, whatever
-    /// name it takes and whatever it executes.
+    /// Whether the rules are applied again at each update: to processes without a group, and to those that have run since
+    /// the last update, and may have executed another program or changed their names. Otherwise a process stays in its
+    /// group.
     pub recheck: bool,
-    /// Check only processes that are younger than this.
+    /// Apply them again only to processes that are younger than this.
     pub recheck_within: Option<Duration>,
     /// Whether threads are summed up by name.
     pub threads: bool,
@@ -136,7 +137,7 @@ struct Tracked {
     pid: u32,
     ppid: u32,
     start_ns: u64,
-    /// It started after the first update.
+    /// It started after the first update, and nothing that it did is counted in a group that it has left for none.
     born: bool,
     /// Context switches that were already counted by thread.
     switches_counted: [u64; 2],
@@ -150,13 +151,15 @@ struct Tracked {
     run_ns: Option<u64>,
     marks: Marks,
     group: u32,
+    /// It is in the group of a parent, since no rule matched.
+    adopted: bool,
     /// No rule matched at this update; its parents decide.
     orphan: bool,
     /// It could not be described.
     unknown: bool,
     /// It joined its group at this update.
     joined: bool,
-    /// Other rules name it at this update, and it was in a group: what it did until now is counted there.
+    /// The rules are applied again at this update, and it was in a group: what it did until now is counted there.
     moved: bool,
     many_threads: bool,
     /// The leading thread is among the threads of this snapshot.
@@ -410,6 +413,10 @@ impl Tracker {
             tracked.marks = first_marks(tracked.born, process, moment);
             tracked.switches_counted = [0; 2];
             tracked.leader_switches = first_switches(tracked.born, process);
+        }
+        if tracked.moved && tracked.group == NONE {
+            // If it joins a group again, what it did until now is not counted a second time.
+            tracked.born = false;
         }
         tracked.switches = switched(tracked, process);
         tracked.part = Part::of(process);

@@ -4,24 +4,80 @@ use fastproc_metrics::{groups::Count, naming::Rules};
 
 use crate::machine::{FIRST, Machine, SECOND, group, minor, named, procs, tracker};
 
-/// As in process-exporter, a process is named once and keeps its group.
+/// As in process-exporter, a process is named once and keeps its group, unless the rules are to be applied again.
 #[test]
-fn a_process_stays_in_its_group_whatever_it_becomes() {
+fn a_process_goes_with_its_name_only_if_it_is_checked_again() {
     for recheck in [false, true] {
         let (mut machine, mut tracker) = (
             Machine::default(),
             tracker(|options| options.recheck = recheck),
         );
         machine.start(10, 1, "old", SECOND);
+        machine.start(11, 1, "other", SECOND);
+        machine.get(10).cpu.minflt = 5;
         machine.update(&mut tracker);
+        machine.get(10).cpu.minflt = 12;
+        machine.update(&mut tracker);
+        let described = machine.described;
         machine.rename(10, "new");
         machine.cmdlines.insert(10, "/bin/new\0".into());
-        machine.get(10).cpu.minflt = 9;
+        machine.get(10).cpu.minflt = 21;
         machine.update(&mut tracker);
-        assert_eq!(minor(&tracker, "old"), 9);
-        assert_eq!(procs(&tracker, "new"), None);
-        assert_eq!(machine.described, 1, "nothing is asked for again");
+        // What it did under its old name stays there, whatever follows.
+        let (old, new) = if recheck { (7, Some(9)) } else { (16, None) };
+        assert_eq!(minor(&tracker, "old"), old);
+        assert_eq!(procs(&tracker, "old"), Some(u64::from(!recheck)));
+        assert_eq!(procs(&tracker, "new"), recheck.then_some(1));
+        let told = group(&tracker, "new").map(|group| group.total.get(Count::MinorFaults));
+        assert_eq!(told, new);
+        // The other process has not run, so it is not read again.
+        assert_eq!(machine.described - described, usize::from(recheck));
     }
+}
+
+/// A shell that executes a program takes neither its children nor what it did with it.
+#[test]
+fn a_child_stays_with_the_group_that_its_parent_has_left() {
+    let rules = named(&[("shells", "sh"), ("web", "web")]);
+    let (mut machine, mut tracker) = (
+        Machine::default(),
+        tracker(|options| {
+            options.rules = rules;
+            options.recheck = true;
+        }),
+    );
+    machine.start(10, 1, "sh", SECOND);
+    machine.start(11, 10, "leaf", SECOND);
+    machine.update(&mut tracker);
+    assert_eq!(procs(&tracker, "shells"), Some(2));
+    machine.rename(10, "web");
+    machine.get(11).cpu.minflt = 3;
+    machine.update(&mut tracker);
+    assert_eq!(procs(&tracker, "shells"), Some(1));
+    assert_eq!(procs(&tracker, "web"), Some(1));
+    assert_eq!(minor(&tracker, "shells"), 3);
+}
+
+#[test]
+fn what_a_process_did_in_a_group_that_it_left_is_counted_once() {
+    let rules = named(&[("a", "a"), ("b", "b")]);
+    let (mut machine, mut tracker) = (
+        Machine::default(),
+        tracker(|options| {
+            options.rules = rules;
+            options.recheck = true;
+        }),
+    );
+    machine.start(9, 1, "a", SECOND);
+    machine.update(&mut tracker);
+    machine.start(10, 1, "a", FIRST + 1);
+    for (name, faults) in [("a", 20), ("none", 30), ("b", 40), ("b", 41)] {
+        machine.rename(10, name);
+        machine.get(10).cpu.minflt = faults;
+        machine.update(&mut tracker);
+        assert_eq!(minor(&tracker, "a"), 20);
+    }
+    assert_eq!(minor(&tracker, "b"), 1);
 }
 
 /// With `recheck`, processes without a group are checked again until they are in one.

@@ -31,28 +31,29 @@ impl Tracker {
             while known.next_if(|known| known.pid < process.pid()).is_some() {}
             let known = known.peek().copied();
             if let Some(known) = known.filter(|known| is_still(known, process, changed)) {
-                return self.is_to_be_named(moment, known.start_ns, Some(known));
+                return self.is_to_be_named(moment, known.start_ns, Some(known), changed);
             }
             let start_ns = process.identity().start_ns;
             let missing = find_missing(&self.missing, process.pid(), start_ns);
             let known = missing.map(|at| &self.missing[at]);
-            self.is_to_be_named(moment, start_ns, known)
+            self.is_to_be_named(moment, start_ns, known, true)
         });
         unnamed.map(|(process, _)| process).collect()
     }
 
-    /// Whether the rules must determine the group of a process.
+    /// Whether the rules must determine the group of a process, whose record may have `changed`.
     pub(super) fn is_to_be_named(
         &self,
         moment: Moment,
         start_ns: u64,
         known: Option<&Tracked>,
+        changed: bool,
     ) -> bool {
         let Some(known) = known else { return true };
         let age_ns = moment.boottime_ns.saturating_sub(start_ns);
         let is_young = |limit: Duration| u128::from(age_ns) < limit.as_nanos();
         let rechecks = || self.options.recheck && self.options.recheck_within.is_none_or(is_young);
-        self.regrouping || known.unknown || known.group == NONE && rechecks()
+        self.regrouping || known.unknown || (changed || known.group == NONE) && rechecks()
     }
 
     pub(super) fn track(
@@ -63,7 +64,8 @@ impl Tracker {
         describe: &mut impl Describe,
     ) -> Tracked {
         let identity = process.identity();
-        let is_named = self.is_to_be_named(moment, identity.start_ns, known.as_ref());
+        // Only a process that may stay has an unchanged record.
+        let is_named = self.is_to_be_named(moment, identity.start_ns, known.as_ref(), true);
         let mut tracked = known.unwrap_or_else(|| {
             let born = self
                 .first_ns
@@ -82,6 +84,7 @@ impl Tracker {
                 run_ns: None,
                 marks: first_marks(born, process, moment),
                 group: NONE,
+                adopted: false,
                 orphan: false,
                 unknown: false,
                 joined: false,
@@ -100,7 +103,7 @@ impl Tracker {
         tracked.state = GroupState::of(process.state());
         tracked.had_many_threads = tracked.many_threads;
         tracked.many_threads = identity.num_threads > 1;
-        tracked.moved = self.regrouping && tracked.group != NONE;
+        tracked.moved = is_named && tracked.group != NONE;
         if is_named {
             self.name(moment, process, &mut tracked, describe);
             tracked.joined = tracked.group != NONE && !tracked.moved;
@@ -146,7 +149,8 @@ impl Tracker {
         });
         if let Some(name) = name {
             tracked.group = self.groups.intern(&name);
-        } else {
+            tracked.adopted = false;
+        } else if self.regrouping || !tracked.adopted {
             tracked.group = NONE;
             tracked.orphan = true;
         }
@@ -170,6 +174,7 @@ impl Tracker {
                 };
                 if parent.group != NONE {
                     self.processes[at].group = parent.group;
+                    self.processes[at].adopted = true;
                     self.processes[at].joined = !self.processes[at].moved;
                     break;
                 }

@@ -34,7 +34,7 @@ impl Part {
 impl Tracker {
     /// Whether a process with an unchanged record needs no further reading.
     pub(super) fn may_stay(&self, moment: Moment, entry: &Tracked) -> bool {
-        !self.is_to_be_named(moment, entry.start_ns, Some(entry))
+        !self.is_to_be_named(moment, entry.start_ns, Some(entry), false)
     }
 
     /// Adds a process whose record has not changed: it did nothing, and its current values are the same.
