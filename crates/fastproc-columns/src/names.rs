@@ -2,43 +2,42 @@
 
 use std::collections::HashMap;
 
+use fastproc::kept::Kept;
+
 use crate::number;
 
-/// Names by number. Each is looked up once, by `getpwuid_r` or `getgrgid_r`, so all name services are used.
+/// Names by number. They are looked up by `getpwuid_r` or `getgrgid_r`, so all name services are used, and again when the
+/// file of local names changes; without a name after five seconds.
 #[derive(Debug)]
-pub struct Names {
-    ask: fn(u32) -> Option<String>,
-    known: HashMap<u32, Box<[u8]>>,
+pub struct Names(Source);
+
+#[derive(Debug)]
+enum Source {
+    Asked(fn(u32) -> Option<String>, Kept<Box<[u8]>>),
+    Recorded(HashMap<u32, Box<[u8]>>),
 }
 
 impl Names {
     /// Names of users.
     pub fn users() -> Self {
-        Self {
-            ask: user_name,
-            known: HashMap::new(),
-        }
+        Self(Source::Asked(user_name, Kept::new("/etc/passwd")))
     }
 
     /// Names of groups.
     pub fn groups() -> Self {
-        Self {
-            ask: group_name,
-            known: HashMap::new(),
-        }
+        Self(Source::Asked(group_name, Kept::new("/etc/group")))
     }
 
     /// Names of a recording: only those that [`keep`](Self::keep) adds.
     pub fn recorded() -> Self {
-        Self {
-            ask: |_| None,
-            known: HashMap::new(),
-        }
+        Self(Source::Recorded(HashMap::new()))
     }
 
-    /// Adds the name of an id.
+    /// Adds the name of a recorded id.
     pub fn keep(&mut self, id: u32, name: &[u8]) {
-        self.known.insert(id, name.into());
+        if let Source::Recorded(names) = &mut self.0 {
+            names.insert(id, name.into());
+        }
     }
 
     /// The number of the user with this name.
@@ -61,16 +60,20 @@ impl Names {
 
     /// The name, or the number if it has none.
     pub fn name(&mut self, id: u32) -> &[u8] {
-        self.known.entry(id).or_insert_with(|| {
-            let name = (self.ask)(id).map(String::into_bytes);
-            let digits = || {
-                let mut digits = Vec::new();
-                number::write(id.into(), &mut digits);
-                digits
-            };
-            name.unwrap_or_else(digits).into()
-        })
+        match &mut self.0 {
+            Source::Asked(ask, names) => names.get(id, |_| match ask(id) {
+                Some(name) => (name.into_bytes().into(), true),
+                None => (digits(id), false),
+            }),
+            Source::Recorded(names) => names.entry(id).or_insert_with(|| digits(id)),
+        }
     }
+}
+
+fn digits(id: u32) -> Box<[u8]> {
+    let mut digits = Vec::new();
+    number::write(id.into(), &mut digits);
+    digits.into()
 }
 
 /// A statically linked glibc cannot load name services safely: they belong to the glibc of the machine.

@@ -3,6 +3,7 @@
 pub mod cgroup_root;
 pub mod error;
 pub mod host;
+pub mod kept;
 pub mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod plain;

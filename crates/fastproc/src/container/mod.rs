@@ -2,7 +2,7 @@
 //!
 //! A runtime puts the id of a container into the path of its cgroup, and Kubernetes the UID of the pod.
 //! [`Origin::from_cgroup`] parses both from the path alone. Names are in files of the runtime, which only root can
-//! read: [`Names`] reads them when they are requested, once for each container.
+//! read: [`Names`] reads them when they are requested, and again when they change.
 //!
 //! ```
 //! use fastproc::container::{Origin, Runtime};
@@ -19,6 +19,7 @@ mod names;
 mod origin;
 mod pod_uid;
 mod runtime_files;
+mod runtime_roots;
 #[cfg(test)]
 mod tests;
 mod unit;

@@ -1,6 +1,11 @@
 //! Files of runtimes with the names of containers.
 
-use std::{io::Read, path::Path};
+use std::{
+    collections::HashMap,
+    io::Read,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -9,29 +14,97 @@ use super::{
     names::Labels,
     origin::{Origin, Runtime},
     pod_uid::PodUid,
+    runtime_roots,
 };
+use crate::base::kept::{self, Stamp};
 
 /// The longest file that is read. A container's file has about 20 KiB; Podman has one file for all containers.
 const LONGEST_FILE: u64 = 16 << 20;
 /// The longest name. Names of Kubernetes have at most 253 bytes, and that of an image may have a digest.
 pub(super) const LONGEST_NAME: usize = 1024;
 
-/// The names of the container with this id in the first file below this root that has them. The runtime may be unknown.
-pub(super) fn labels(root: &Path, id: &str, origin: &Origin<'_>) -> Option<Labels> {
-    let files = FILES.iter();
-    let mut files = files.filter(|file| origin.runtime.is_none_or(|of| of == file.runtime));
-    files.find_map(|file| {
-        let path = root.join(file.path.replace("ID", id));
-        let content = serde_json::from_slice(&read_file(&path)?).ok()?;
-        file.format.labels(&content, id, origin.pod_uid)
-    })
+/// The names of a container, and the file that has them.
+pub(super) struct Found {
+    pub labels: Labels,
+    pub file: PathBuf,
+    pub stamp: Stamp,
 }
 
-/// A file of a runtime.
-struct File {
+/// Files of the runtimes below one root of a host.
+#[derive(Debug)]
+pub(super) struct RuntimeFiles {
+    root: PathBuf,
+    /// Folders that the configurations of the runtimes name, and when they were read.
+    named: Vec<(Runtime, PathBuf)>,
+    read: Option<Duration>,
+    /// Podman's lists, each of which has all containers.
+    lists: HashMap<PathBuf, (Stamp, HashMap<Box<str>, Labels>)>,
+}
+
+impl RuntimeFiles {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            named: Vec::new(),
+            read: None,
+            lists: HashMap::new(),
+        }
+    }
+
+    /// The names of the container with this id in the first file that has them. The runtime may be unknown.
+    pub(super) fn labels(&mut self, id: &str, origin: &Origin<'_>) -> Option<Found> {
+        let now = kept::now();
+        if self.read.is_none_or(|read| now >= read + kept::CHECK_EVERY) {
+            self.named = runtime_roots::named(&self.root);
+            self.read = Some(now);
+        }
+        let files = FILES.iter();
+        let files = files.filter(|files| origin.runtime.is_none_or(|of| of == files.runtime));
+        let paths = files.flat_map(|files| {
+            let usual = files.folders.iter().map(|folder| self.root.join(folder));
+            let named = self.named.iter();
+            let named = named.filter(|(of, _)| *of == files.runtime);
+            let folders = usual.chain(named.map(|(_, folder)| folder.clone()));
+            folders.flat_map(move |folder| {
+                let paths = files.paths.iter();
+                paths.map(move |path| (folder.join(path.replace("ID", id)), &files.format))
+            })
+        });
+        let paths: Vec<_> = paths.collect();
+        paths.into_iter().find_map(|(file, format)| {
+            let stamp = Stamp::at(&file)?;
+            let labels = match format {
+                Format::Bundle => of_bundle(&read_json(&file)?),
+                Format::Nerdctl => of_nerdctl(&read_json(&file)?),
+                Format::Docker => of_docker(&read_json(&file)?, origin.pod_uid),
+                Format::Podman => self.listed(&file, stamp)?.get(id)?.clone(),
+            };
+            Some(Found {
+                labels,
+                file,
+                stamp,
+            })
+        })
+    }
+
+    /// The containers in a list of Podman, which is parsed when it has changed.
+    fn listed(&mut self, file: &Path, stamp: Stamp) -> Option<&HashMap<Box<str>, Labels>> {
+        if self.lists.get(file).is_none_or(|(of, _)| *of != stamp) {
+            // A list that is wrong has no names until it changes.
+            let list = read_json(file).map_or_else(HashMap::new, |list| of_podman(&list));
+            self.lists.insert(file.into(), (stamp, list));
+        }
+        self.lists.get(file).map(|(_, list)| list)
+    }
+}
+
+/// The files of a runtime with the names of containers.
+struct Files {
     runtime: Runtime,
-    /// Its path, with `ID` for the id of the container.
-    path: &'static str,
+    /// The usual folders. The configuration of the runtime may name others.
+    folders: &'static [&'static str],
+    /// Paths below each, with `ID` for the id of the container.
+    paths: &'static [&'static str],
     format: Format,
 }
 
@@ -44,45 +117,60 @@ enum Format {
     Podman,
 }
 
-impl Format {
-    /// The names of the container with this id, whose cgroup is in that of this pod.
-    fn labels(&self, content: &Value, id: &str, pod: Option<PodUid>) -> Option<Labels> {
-        match self {
-            Self::Bundle => Some(of_bundle(content)),
-            Self::Nerdctl => Some(of_nerdctl(content)),
-            Self::Docker => Some(of_docker(content, pod)),
-            Self::Podman => of_podman(content, id),
-        }
-    }
-}
-
-const fn file(runtime: Runtime, path: &'static str, format: Format) -> File {
-    File {
-        runtime,
-        path,
-        format,
-    }
-}
-
-#[rustfmt::skip]
-const FILES: &[File] = &[
-    // For each namespace of containerd, and each folder of a distribution of Kubernetes.
-    file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/default/ID/config.json", Format::Nerdctl),
-    file(Runtime::Containerd, "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::Containerd, "run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::Containerd, "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::CriO, "run/containers/storage/overlay-containers/ID/userdata/config.json", Format::Bundle),
-    file(Runtime::CriO, "var/lib/containers/storage/overlay-containers/ID/userdata/config.json", Format::Bundle),
-    file(Runtime::Docker, "var/lib/docker/containers/ID/config.v2.json", Format::Docker),
-    file(Runtime::Docker, "var/snap/docker/common/var-lib-docker/containers/ID/config.v2.json", Format::Docker),
-    file(Runtime::Podman, "var/lib/containers/storage/overlay-containers/containers.json", Format::Podman),
-    file(Runtime::Podman, "var/lib/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
-    file(Runtime::Podman, "run/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
+const FILES: [Files; 5] = [
+    Files {
+        runtime: Runtime::Containerd,
+        folders: CONTAINERD,
+        paths: &["io.containerd.runtime.v2.task/k8s.io/ID/config.json"],
+        format: Format::Bundle,
+    },
+    Files {
+        runtime: Runtime::Containerd,
+        folders: CONTAINERD,
+        paths: &["io.containerd.runtime.v2.task/default/ID/config.json"],
+        format: Format::Nerdctl,
+    },
+    Files {
+        runtime: Runtime::CriO,
+        folders: STORAGE,
+        paths: &["overlay-containers/ID/userdata/config.json"],
+        format: Format::Bundle,
+    },
+    Files {
+        runtime: Runtime::Docker,
+        folders: DOCKER,
+        paths: &["containers/ID/config.v2.json"],
+        format: Format::Docker,
+    },
+    Files {
+        runtime: Runtime::Podman,
+        folders: STORAGE,
+        paths: &[
+            "overlay-containers/containers.json",
+            "overlay-containers/volatile-containers.json",
+        ],
+        format: Format::Podman,
+    },
 ];
 
+/// Folders of containerd, also of the distributions of Kubernetes that have it.
+const CONTAINERD: &[&str] = &[
+    "run/containerd",
+    "run/k3s/containerd",
+    "run/k0s/containerd",
+    "var/snap/microk8s/common/run/containerd",
+];
+/// Folders of Docker.
+pub(super) const DOCKER: &[&str] = &["var/lib/docker", "var/snap/docker/common/var-lib-docker"];
+/// Folders of containers/storage, which CRI-O and Podman use.
+const STORAGE: &[&str] = &["run/containers/storage", "var/lib/containers/storage"];
+
+fn read_json(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&read_file(path)?).ok()
+}
+
 /// Reads a whole file, unless it is too long or not a regular file, which could make the reader wait.
-fn read_file(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn read_file(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
     let file = std::fs::File::from(file);
@@ -166,19 +254,23 @@ fn of_docker(container: &Value, pod: Option<PodUid>) -> Labels {
     }
 }
 
-/// The names in Podman's list of all containers. The data of each is JSON in a text.
-fn of_podman(list: &Value, id: &str) -> Option<Labels> {
-    let is_it = |container: &&Value| container.get("id").and_then(Value::as_str) == Some(id);
-    let container = list.as_array()?.iter().find(is_it)?;
-    let metadata = container.get("metadata").and_then(Value::as_str);
-    let metadata: Option<Value> = metadata.and_then(|text| serde_json::from_str(text).ok());
-    let first_name = container
-        .get("names")
-        .and_then(|names| names.get(0)?.as_str())
-        .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME);
-    Some(Labels {
-        name: text(metadata.as_ref(), &["name"]).or_else(|| first_name.map(Into::into)),
-        image: text(metadata.as_ref(), &["image-name"]),
-        ..Labels::default()
-    })
+/// The names in Podman's list of all containers, by id. The data of each is JSON in a text.
+fn of_podman(list: &Value) -> HashMap<Box<str>, Labels> {
+    let containers = list.as_array().map_or(&[][..], Vec::as_slice);
+    let names = containers.iter().filter_map(|container| {
+        let id = container.get("id")?.as_str()?;
+        let metadata = container.get("metadata").and_then(Value::as_str);
+        let metadata: Option<Value> = metadata.and_then(|text| serde_json::from_str(text).ok());
+        let first_name = container
+            .get("names")
+            .and_then(|names| names.get(0)?.as_str())
+            .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME);
+        let labels = Labels {
+            name: text(metadata.as_ref(), &["name"]).or_else(|| first_name.map(Into::into)),
+            image: text(metadata.as_ref(), &["image-name"]),
+            ..Labels::default()
+        };
+        Some((id.into(), labels))
+    });
+    names.collect()
 }
