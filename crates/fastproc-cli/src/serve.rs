@@ -14,11 +14,13 @@ mod configuration;
 mod exporter;
 mod flags;
 mod listen;
+mod peers;
 mod signals;
 mod socket;
 
 use std::{
     io::{self, Write},
+    net::TcpListener,
     path::PathBuf,
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool},
@@ -36,6 +38,7 @@ use fastproc_metrics::{
     groups,
     naming::Rules,
     privileges::{self, Needs},
+    sys_root,
 };
 
 use fastproc_service::Service;
@@ -46,6 +49,7 @@ use self::{
     configuration::Files,
     exporter::Configured,
     flags::{boolean, path, share},
+    peers::Peers,
     signals::Signals,
 };
 use crate::{Failure, failure::chain, source::Source};
@@ -112,14 +116,14 @@ Exit status:
 #[command(after_help = "--help has examples, of certificates and passwords too.")]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// Listen at this address. Without a host, as in :9256, listen at all addresses.
+    /// Listen at this address. Without a host, as in :9256, listen at all addresses. Can be repeated.
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
         default_value = "127.0.0.1:9256",
         visible_alias = "web.listen-address"
     )]
-    listen: String,
+    listen: Vec<String>,
     /// Group processes by this file, in the format of process-exporter. Without it, processes with a command line are
     /// grouped by name.
     #[arg(long, value_name = "FILE", visible_alias = "config.path")]
@@ -143,6 +147,12 @@ pub struct Args {
     /// process 1 sees.
     #[arg(long, value_name = "FOLDER", visible_alias = "path.rootfs")]
     host_root: Option<PathBuf>,
+    /// The same as --procfs, for a command line of `node_exporter`.
+    #[arg(long = "path.procfs", hide = true, value_name = "FOLDER")]
+    path_procfs: Option<PathBuf>,
+    /// Read the sysfs that is mounted at this folder, as in a container that has the host's.
+    #[arg(long = "path.sysfs", value_name = "FOLDER")]
+    sysfs: Option<PathBuf>,
     /// Serve by TLS and require passwords as this file says, in the format of Prometheus's exporter toolkit; see the
     /// examples.
     #[arg(long = "web.config.file", value_name = "FILE")]
@@ -167,10 +177,10 @@ pub struct Args {
     /// Export metrics of threads, by their names.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     threads: bool,
-    /// At each scrape, try again to group processes that are in no group.
+    /// At each scrape, group again processes that are in no group, or have run since and may have another name.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     recheck: bool,
-    /// Try again only for processes that are younger than this.
+    /// Group again only processes that are younger than this.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     recheck_with_time_limit: Option<Duration>,
     /// Remove groups without processes.
@@ -224,6 +234,8 @@ pub struct Args {
     collectors: Collectors,
     #[command(flatten)]
     socket: socket::SocketArgs,
+    #[command(flatten)]
+    peers: Peers,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -264,7 +276,7 @@ impl Args {
             || self.config.is_some()
             || !self.procnames.is_empty()
             || self.namemapping.is_some()
-            || proc_root::is_elsewhere()
+            || proc_root::is_elsewhere() && self.path_procfs.is_none()
     }
 
     fn settings(&self, rules: Option<Rules>) -> Result<Settings, Failure> {
@@ -308,6 +320,15 @@ impl Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let hung_up = signals::remember_hangup()?;
+    if let Some(folder) = &args.path_procfs {
+        proc_root::set(folder)?;
+    }
+    if let Some(folder) = &args.sysfs {
+        sys_root::set(folder)?;
+    }
+    if let Some(remark) = args.peers.remark() {
+        say(&remark);
+    }
     if args.socket.status {
         return args.socket.print_status();
     }
@@ -396,8 +417,10 @@ fn serve_metrics(
         }
     };
     let scheme = if configured.has_tls { "https" } else { "http" };
-    let listener = listen::at(&args.listen)?;
-    let address = listener.local_addr()?;
+    let listeners = args.listen.iter().map(|address| listen::at(address));
+    let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+    let addresses = listeners.iter().map(TcpListener::local_addr);
+    let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
     let mut metrics = open(settings)?;
     let source = metrics.source();
     // The service reads /proc to identify its clients.
@@ -409,9 +432,9 @@ fn serve_metrics(
         .chain([source])
         .collect();
     give_up_root(args, &sources, proc_of_others)?;
-    let (scrapes, serving) = exporter.begin(&listener)?;
+    let (scrapes, serving) = exporter.begin(&listeners)?;
     signals::leave_to_other_threads()?;
-    drop(listener);
+    drop(listeners);
     if signals.leave_to_exporter() {
         serving.hang_up()?;
     }
@@ -422,11 +445,13 @@ fn serve_metrics(
     });
     let service = service.transpose()?;
     confine();
-    say(&format!(
-        "serving {scheme}://{address}{}, from {}",
-        args.telemetry_path,
-        source.name()
-    ));
+    for address in addresses {
+        say(&format!(
+            "serving {scheme}://{address}{}, from {}",
+            args.telemetry_path,
+            source.name()
+        ));
+    }
     let bounds = Bounds {
         regroups: args.config.is_some(),
         min_interval: args.min_interval,

@@ -3,10 +3,7 @@
 use std::{
     io,
     net::{Shutdown, TcpListener},
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    os::{fd::AsFd, unix::net::UnixStream},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +11,7 @@ use std::{
 };
 
 use fastproc_metrics::{
-    link::{Link, Message},
+    link::Link,
     privileges::{self, Needs},
 };
 use rustix::process::{
@@ -47,12 +44,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Err(_) if files.are_gone() => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let Some([listener, scrapes]) = files.configured(&configuration)? else {
+    let Some(mut descriptors) = files.configured(&configuration)? else {
         return Ok(());
     };
+    let scrapes = descriptors.pop().ok_or("the link for scrapes is missing")?;
+    let listeners = descriptors.into_iter().map(TcpListener::from).collect();
     let had_groups = configuration.rules.is_none_or(|rules| !rules.is_empty());
-    let listener = TcpListener::from(descriptor(listener)?);
-    let mut server = Server::new(listener, configuration.web, Limits::default());
+    let mut server = Server::new(listeners, configuration.web, Limits::default());
     server.serve_metrics_at(&options.telemetry_path);
     server.reload_by(Reload {
         read: Arc::new(move || files.read_again(had_groups)),
@@ -66,7 +64,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ));
     }
     server.limit_connections(places);
-    let scrapes = descriptor(scrapes)?;
     let link = UnixStream::from(scrapes.try_clone()?);
     let (scraper, handle) = scraper(scrapes.into(), options.min_interval);
     let confine = move || {
@@ -95,11 +92,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Ok(served) => Ok(served?),
         Err(_) => Err("the web server has failed".into()),
     }
-}
-
-fn descriptor(message: Message) -> io::Result<OwnedFd> {
-    let descriptor = message.descriptor;
-    descriptor.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Drops all privileges: the other process opens everything that needs some.

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -101,17 +101,28 @@ impl Files {
         Ok(read)
     }
 
-    /// Reports that the configuration can be used, and waits for a listening socket and a link for scrapes. `None`: the
-    /// other process has ended.
-    pub fn configured(&self, configuration: &Configuration) -> io::Result<Option<[Message; 2]>> {
+    /// Reports that the configuration can be used, and waits for the listening sockets and, last, a link for scrapes.
+    /// The first word of each message is the number of those that follow. `None`: the other process has ended.
+    pub fn configured(&self, configuration: &Configuration) -> io::Result<Option<Vec<OwnedFd>>> {
         let items = configuration.rules.as_ref();
         let items = items.map(|items| fastproc_metrics::naming::Item::to_bytes(items));
         let words = [u64::from(configuration.web.has_tls()), 0];
-        let Ok(first) = self.ask(Question::Configured, words, items.as_deref()) else {
+        let Ok(mut message) = self.ask(Question::Configured, words, items.as_deref()) else {
             return Ok(None);
         };
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(link.receive()?.map(|second| [first, second]))
+        let mut descriptors = Vec::new();
+        loop {
+            let descriptor = message.descriptor;
+            descriptors.push(descriptor.ok_or(io::ErrorKind::InvalidData)?);
+            if message.words[0] == 0 {
+                return Ok(Some(descriptors));
+            }
+            match link.receive()? {
+                Some(next) => message = next,
+                None => return Ok(None),
+            }
+        }
     }
 }
 

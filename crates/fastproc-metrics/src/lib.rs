@@ -26,6 +26,7 @@ pub mod naming;
 pub mod page;
 pub mod privileges;
 pub mod reloaded;
+pub mod sys_root;
 
 // Formats an error and its causes on one line.
 pub use fastproc::error_chain;

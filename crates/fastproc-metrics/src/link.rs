@@ -27,7 +27,7 @@ pub use self::text::{LONGEST, lend, read, take};
 use crate::{exposition::Format, reloaded::Reloaded};
 
 /// Changes whenever the meaning of a message changes.
-pub const VERSION: &str = "3";
+pub const VERSION: &str = "4";
 
 /// The words of a message.
 pub const WORDS: usize = 4;

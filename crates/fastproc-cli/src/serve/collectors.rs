@@ -16,6 +16,9 @@ macro_rules! collectors {
             /// Export none of these metrics, regardless of other flags.
             #[arg(long, overrides_with = "host")]
             no_host: bool,
+            /// Export only those of these metrics whose own flags say so.
+            #[arg(long = "collector.disable-defaults")]
+            disable_defaults: bool,
             $(
                 #[arg(long = concat!("collector.", $name), overrides_with = stringify!($off), help = $help)]
                 $on: bool,
@@ -26,16 +29,16 @@ macro_rules! collectors {
             #[arg(long = "collector.vmstat.fields", value_name = "REGEX", value_parser = VmstatFilter::new, default_value = VmstatFilter::DEFAULT)]
             vmstat_fields: VmstatFilter,
             /// Leave out these disks.
-            #[arg(long = "collector.diskstats.device-exclude", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::DISKS)]
+            #[arg(long = "collector.diskstats.device-exclude", alias = "collector.diskstats.ignored-devices", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::DISKS)]
             disks_exclude: Pattern,
             /// Leave out these mount points.
-            #[arg(long = "collector.filesystem.mount-points-exclude", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::MOUNT_POINTS)]
+            #[arg(long = "collector.filesystem.mount-points-exclude", alias = "collector.filesystem.ignored-mount-points", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::MOUNT_POINTS)]
             mount_points_exclude: Pattern,
             /// Leave out file systems of these types.
-            #[arg(long = "collector.filesystem.fs-types-exclude", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::FILESYSTEMS)]
+            #[arg(long = "collector.filesystem.fs-types-exclude", alias = "collector.filesystem.ignored-fs-types", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::FILESYSTEMS)]
             types_exclude: Pattern,
             /// Leave out these network devices.
-            #[arg(long = "collector.netdev.device-exclude", value_name = "REGEX", value_parser = Pattern::new)]
+            #[arg(long = "collector.netdev.device-exclude", alias = "collector.netdev.device-blacklist", value_name = "REGEX", value_parser = Pattern::new)]
             devices_exclude: Option<Pattern>,
             /// Leave out neighbours of these network devices.
             #[arg(long = "collector.arp.device-exclude", value_name = "REGEX", value_parser = Pattern::new)]
@@ -89,7 +92,7 @@ impl Collectors {
         if self.no_host {
             return Switches::none();
         }
-        let base = by_default || self.host;
+        let base = (by_default || self.host) && !self.disable_defaults;
         let is_on = |on: bool, off: bool| on || base && !off;
         let filesystem = is_on(self.filesystem, self.no_filesystem);
         Switches {

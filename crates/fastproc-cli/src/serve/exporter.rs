@@ -149,18 +149,20 @@ impl Exporter {
         }
     }
 
-    /// Makes it serve: it accepts connections at this socket, and requests metrics through the returned link. From now
+    /// Makes it serve: it accepts connections at these sockets, and requests metrics through the returned link. From now
     /// on this process passes signals on to it, and opens files when it reloads its configuration.
-    pub fn begin(self, listener: &TcpListener) -> Result<(Link, Serving), Failure> {
+    pub fn begin(self, listeners: &[TcpListener]) -> Result<(Link, Serving), Failure> {
         let Self {
             process,
             link,
             mut files,
         } = self;
         let (scrapes, other) = Link::pair()?;
-        for descriptor in [listener.as_fd(), other.as_fd()] {
-            link.send([0; link::WORDS], Some(descriptor))?;
+        for (at, listener) in listeners.iter().enumerate() {
+            let remaining = (listeners.len() - at) as u64;
+            link.send([remaining, 0, 0, 0], Some(listener.as_fd()))?;
         }
+        link.send([0; link::WORDS], Some(other.as_fd()))?;
         let pidfd = process.pidfd.try_clone()?;
         signals::on(&[SIGHUP], move || send(&pidfd, Signal::HUP))?;
         let (pidfd, patience) = (process.pidfd.try_clone()?, process.patience);

@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::{FASTPROC, exposition::Metrics, server::Server};
+use fastproc_testbed::wait_until;
+
+use crate::{FASTPROC, client::Client, exposition::Metrics, server::Server};
 
 #[track_caller]
 fn help(flag: &str) -> String {
@@ -71,6 +73,55 @@ fn its_flags_are_known_here() {
     assert!(server.get("/", &[]).text().contains("<a href=\"/other\">"));
     assert!(server.stderr().contains("processes are grouped by"));
     assert!(help("-version").starts_with("fastproc"));
+}
+
+/// A command line as in the units of `node_exporter`.
+#[test]
+fn flags_of_node_exporter_are_accepted_and_those_without_effect_named_in_one_line() {
+    let server = Server::start(&[
+        "--web.listen-address=127.0.0.1:0",
+        "--web.listen-address=127.0.0.1:0",
+        "--path.procfs=/proc",
+        "--path.sysfs=/sys",
+        "--path.rootfs=/",
+        "--path.udev.data=/run/udev/data",
+        "--collector.disable-defaults",
+        "--collector.loadavg",
+        "--collector.mdadm",
+        "--no-collector.wifi",
+        "--collector.filesystem.ignored-mount-points=^/x",
+        "--web.max-requests=40",
+        "--log.level=info",
+        "--log.format=logfmt",
+        "--source=procfs",
+    ]);
+    let text = server.stderr();
+    let remarks: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("no effect"))
+        .collect();
+    assert_eq!(
+        remarks,
+        [
+            "fastproc: these flags of other exporters have no effect here: --collector.mdadm, --log.format, --log.level, \
+             --path.udev.data, --web.max-requests"
+        ]
+    );
+    // Both addresses are served.
+    wait_until("it has named both addresses", || {
+        server.stderr().matches("serving http://").count() == 2
+    });
+    let text = server.stderr();
+    let addresses = text.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("serving http://")?;
+        Some(rest.split_once('/')?.0)
+    });
+    for address in addresses {
+        let metrics = Client::connect(address).get("/metrics", &[]);
+        let metrics = Metrics::parse(metrics.text());
+        assert!(metrics.get("node_load1", &[]).is_some(), "{address}");
+        assert_eq!(metrics.get("node_boot_time_seconds", &[]), None);
+    }
 }
 
 #[test]

@@ -1,6 +1,14 @@
 //! Accepts connections up to a limit, and bounds the time of each.
 
-use std::{convert::Infallible, io, net::TcpListener, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use hyper::{
     server::conn::{http1, http2},
@@ -73,7 +81,7 @@ pub enum ServeError {
 /// A server that listens, but does not answer yet.
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     config: WebConfig,
     limits: Limits,
     metrics_path: String,
@@ -81,10 +89,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that accepts connections from this non-blocking socket.
-    pub fn new(listener: TcpListener, config: WebConfig, limits: Limits) -> Self {
+    /// A server that accepts connections from these non-blocking sockets.
+    pub fn new(listeners: Vec<TcpListener>, config: WebConfig, limits: Limits) -> Self {
         Self {
-            listener,
+            listeners,
             config,
             limits,
             metrics_path: "/metrics".into(),
@@ -130,8 +138,7 @@ impl Server {
         scraper: ScraperHandle,
         started: impl FnOnce() -> bool,
     ) -> Result<(), ServeError> {
-        let listener =
-            tokio::net::TcpListener::from_std(self.listener).map_err(ServeError::Start)?;
+        let mut listeners = Listeners::new(self.listeners).map_err(ServeError::Start)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Start)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Start)?;
         let mut hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
@@ -145,7 +152,7 @@ impl Server {
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = listeners.accept() => accepted,
                 Some(ended) = connections.join_next_with_id() => {
                     table.remove(ended.map_or_else(|error| error.id(), |(id, ())| id));
                     continue;
@@ -177,7 +184,7 @@ impl Server {
             ));
             table.add(client, activity, task);
         }
-        drop(listener);
+        drop(listeners);
         let _ = ending.send(true);
         // Connections that have not ended by then are closed with the set.
         let _ = timeout(self.limits.shutdown_time, async {
@@ -185,6 +192,32 @@ impl Server {
         })
         .await;
         Ok(())
+    }
+}
+
+/// The listening sockets.
+struct Listeners(Vec<tokio::net::TcpListener>);
+
+impl Listeners {
+    fn new(listeners: Vec<TcpListener>) -> io::Result<Self> {
+        let listeners = listeners.into_iter().map(tokio::net::TcpListener::from_std);
+        Ok(Self(listeners.collect::<io::Result<_>>()?))
+    }
+
+    /// Accepts the next connection. No socket waits for another one with many connections.
+    async fn accept(&mut self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (at, accepted) = poll_fn(|context| {
+            let mut listeners = self.0.iter().enumerate();
+            let accepted =
+                listeners.find_map(|(at, listener)| match listener.poll_accept(context) {
+                    Poll::Ready(accepted) => Some((at, accepted)),
+                    Poll::Pending => None,
+                });
+            accepted.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await;
+        self.0.rotate_left(at + 1);
+        accepted
     }
 }
 

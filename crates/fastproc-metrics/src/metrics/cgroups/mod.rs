@@ -24,7 +24,7 @@ use self::{
 };
 use crate::{
     exposition::{Exposition, Family, Value, escape},
-    names,
+    names, sys_root,
 };
 
 super::families! {
@@ -296,7 +296,7 @@ fn is_used(device: &Device) -> bool {
 /// The label of a device: where its node usually is, or its numbers if the kernel does not know it any more.
 fn device_label(device: &Device) -> String {
     let numbers = format!("{}:{}", device.major, device.minor);
-    let link = std::fs::read_link(format!("/sys/dev/block/{numbers}")).ok();
+    let link = std::fs::read_link(sys_root::path(&format!("/sys/dev/block/{numbers}"))).ok();
     let name = link.as_deref().and_then(|link| link.file_name());
     let name = name.map_or(numbers, |name| {
         // The kernel cannot have a slash in the name of a folder.

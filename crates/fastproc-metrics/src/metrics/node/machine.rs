@@ -14,6 +14,8 @@ use std::{
 use fastproc::proc_root;
 use rustix::fs::{Mode, OFlags, open};
 
+use crate::sys_root;
+
 /// What the first process has.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -64,8 +66,8 @@ impl Machine {
     /// The folder of its network devices.
     pub(super) fn devices(&self) -> PathBuf {
         const FOLDER: &str = "sys/class/net";
-        if self.has_network {
-            return Path::new("/").join(FOLDER);
+        if self.has_network || sys_root::is_elsewhere() {
+            return sys_root::path("/sys/class/net").into_owned();
         }
         // A mounted sysfs has the devices of the network in which it was mounted.
         format!("/proc/self/fd/{}/{FOLDER}", self.root.as_raw_fd()).into()

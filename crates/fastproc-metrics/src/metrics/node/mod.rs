@@ -15,7 +15,7 @@ mod text;
 mod textfile;
 mod timex;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use regex::Regex;
 
@@ -29,7 +29,10 @@ use self::{
 };
 pub use self::{machine::Machine, textfile::LeftOut};
 use super::{WrongFilter, scrapes::Scrapes};
-use crate::exposition::{Exposition, Family};
+use crate::{
+    exposition::{Exposition, Family},
+    sys_root,
+};
 
 /// All families, in the order of the text.
 pub(super) fn families() -> Vec<Family> {
@@ -271,13 +274,13 @@ impl NodeMetrics {
         // Virtual machines have none of these.
         if self.switches.cpufreq {
             scrapes.write_if(text, "cpufreq", |text| {
-                sensors::cpufreq(text, Path::new("/sys/devices/system/cpu"));
+                sensors::cpufreq(text, &sys_root::path("/sys/devices/system/cpu"));
                 true
             });
         }
         if self.switches.thermal_zone {
             scrapes.write_if(text, "thermal_zone", |text| {
-                sensors::thermal(text, Path::new("/sys/class/thermal"));
+                sensors::thermal(text, &sys_root::path("/sys/class/thermal"));
                 true
             });
         }

@@ -4,6 +4,8 @@ use std::{fs::File, os::unix::fs::FileExt, str::FromStr};
 
 use fastproc::proc_root;
 
+use crate::sys_root;
+
 /// A file that is read again each time by one descriptor. A file of process 1 that cannot be opened is replaced by that of
 /// this process.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ impl TextFile {
 
     fn open(&self) -> Option<File> {
         let path = self.path;
-        File::open(proc_root::path(path))
+        File::open(sys_root::path(path))
             .or_else(|error| match path.strip_prefix("/proc/1/") {
                 Some(own) => File::open(proc_root::path(&format!("/proc/self/{own}"))),
                 None => Err(error),
