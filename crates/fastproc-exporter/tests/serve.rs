@@ -37,8 +37,9 @@ fn begin(link: &Link) -> (SocketAddr, Link) {
     listener.set_nonblocking(true).expect("a socket");
     let address = listener.local_addr().expect("it listens");
     let (scrapes, other) = Link::pair().expect("a socket pair");
-    for descriptor in [listener.as_fd(), other.as_fd()] {
-        link.send([0; 4], Some(descriptor)).expect("it waits");
+    for (remaining, descriptor) in [(1, listener.as_fd()), (0, other.as_fd())] {
+        let words = [remaining, 0, 0, 0];
+        link.send(words, Some(descriptor)).expect("it waits");
     }
     drop((listener, other));
     let first = scrapes.receive().expect("a message").expect("it asks");

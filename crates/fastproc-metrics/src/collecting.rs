@@ -96,12 +96,12 @@ impl Collecting {
                 self.page = Page::new()?;
                 self.shown = false;
             }
-            let length = match scrape.format {
-                None => 0,
+            let [length, of_parts] = match scrape.format {
+                None => [0; 2],
                 Some(format) => self.write(format)?,
             };
             let shown = (!self.shown).then(|| self.page.shown());
-            match self.link.send([length, 0, 0, 0], shown) {
+            match self.link.send([length, of_parts, 0, 0], shown) {
                 Ok(()) => {}
                 Err(error) if Link::is_end(&error) => break,
                 Err(error) => return Err(error),
@@ -171,8 +171,8 @@ impl Collecting {
         }
     }
 
-    /// Writes the text of the last snapshot, and returns its length.
-    fn write(&mut self, format: Format) -> io::Result<u64> {
+    /// Writes the text of the last snapshot, with its parts behind it, and returns the lengths of both.
+    fn write(&mut self, format: Format) -> io::Result<[u64; 2]> {
         let mut text = Exposition::to_page(format, &mut self.page);
         self.exporter.write(&mut text);
         text.finish_page()

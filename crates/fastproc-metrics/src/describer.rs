@@ -4,13 +4,14 @@ use std::{
     collections::HashMap,
     io::Read,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use fastproc::{
     DetailError, Details, Directories, Host, Process,
     container::{Names, Origin},
     exits::Exit,
-    proc_root,
+    kept, proc_root,
 };
 
 use crate::{
@@ -22,16 +23,16 @@ use crate::{
 /// The number of cgroups whose containers are kept.
 const MOST_KEPT: usize = 10_000;
 
-/// Reads processes. It keeps only what does not change: the containers of cgroups.
+/// Reads processes. It keeps the containers of cgroups.
 #[derive(Debug)]
 pub struct Describer {
     details: Details,
     command_lines: CommandLines,
     /// Shared with the metrics of cgroups.
     names: Arc<Mutex<Names>>,
-    /// By the ids of cgroups, which the kernel does not reuse. A process that exits between two snapshots mostly has
-    /// the cgroup of a process that was read.
-    containers: HashMap<u64, Arc<Container>>,
+    /// By the ids of cgroups, which the kernel does not reuse, and until when their names are good. A process that exits
+    /// between two snapshots mostly has the cgroup of a process that was read.
+    containers: HashMap<u64, (Arc<Container>, Duration)>,
 }
 
 impl Describer {
@@ -63,10 +64,18 @@ impl Describer {
         wants: Wants,
     ) -> Result<Arc<Container>, DetailError> {
         let id = process.cgroup_id();
-        if let Some(kept) = id.and_then(|id| self.containers.get(&id)) {
+        let kept = id.and_then(|id| self.containers.get(&id).cloned());
+        if let Some((kept, good_until)) = &kept
+            && (!wants.container_names || kept::now() < *good_until)
+        {
             return Ok(kept.clone());
         }
-        let path = self.details.whole_cgroup(process)?;
+        let path = match (self.details.whole_cgroup(process), kept) {
+            (Ok(path), _) => path,
+            // The process has exited.
+            (Err(_), Some((kept, _))) => return Ok(kept),
+            (Err(error), None) => return Err(error),
+        };
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let names = wants.container_names.then_some(&mut *names);
         let container = Arc::new(Container::from_cgroup(path, names));
@@ -74,7 +83,8 @@ impl Describer {
             if self.containers.len() >= MOST_KEPT {
                 self.containers.clear();
             }
-            self.containers.insert(id, container.clone());
+            let good_until = kept::now() + kept::CHECK_EVERY;
+            self.containers.insert(id, (container.clone(), good_until));
         }
         Ok(container)
     }

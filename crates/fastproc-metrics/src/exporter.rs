@@ -339,11 +339,14 @@ impl Exporter {
                 wanted: self.costly.settings(),
             },
         );
+        text.end_part("groups");
         if self.counters_current {
             self.host_metrics.write(text, current);
         }
+        text.end_part("");
         if let Some(cgroups) = &self.cgroups {
             cgroups.write(text);
+            text.end_part("cgroups");
         }
         let service = self.service.as_ref().map(|service| service.read());
         write_own(

@@ -4,7 +4,7 @@ use std::io;
 
 use seqtext::{Dec, SeqBuf};
 
-use crate::page::Page;
+use crate::{page::Page, parts::Parts};
 
 /// Bytes that are written to a page at once. They are still in the cache then.
 const PIECE: usize = 64 * 1024;
@@ -89,6 +89,7 @@ pub struct Exposition<'a> {
     text: Vec<u8>,
     format: Format,
     page: Option<Written<'a>>,
+    parts: Parts,
 }
 
 /// The page that receives a text, piece by piece.
@@ -117,6 +118,7 @@ impl<'a> Exposition<'a> {
             text: memory,
             format,
             page: None,
+            parts: Parts::default(),
         }
     }
 
@@ -130,6 +132,7 @@ impl<'a> Exposition<'a> {
                 bytes: 0,
                 result: Ok(()),
             }),
+            parts: Parts::default(),
         }
     }
 
@@ -234,6 +237,11 @@ impl<'a> Exposition<'a> {
         }
     }
 
+    /// Ends a part of the text: what came since the last part belongs to this collector, or to none without a name.
+    pub(crate) fn end_part(&mut self, collector: &str) {
+        self.parts.end(collector, self.len() as usize);
+    }
+
     /// How it is written.
     pub(crate) fn format(&self) -> Format {
         self.format
@@ -251,13 +259,16 @@ impl<'a> Exposition<'a> {
         self.text
     }
 
-    /// Ends the text in the page, and returns its length.
-    pub fn finish_page(mut self) -> io::Result<u64> {
+    /// Ends the text in the page, with its parts behind it. Returns the lengths of both.
+    pub fn finish_page(mut self) -> io::Result<[u64; 2]> {
         self.end();
         self.write_piece(0);
         let length = self.len();
+        self.text = self.parts.to_bytes();
+        self.write_piece(0);
+        let of_parts = self.len() - length;
         self.page.map_or(Ok(()), |page| page.result)?;
-        Ok(length)
+        Ok([length, of_parts])
     }
 
     fn end(&mut self) {
@@ -358,7 +369,7 @@ mod tests {
         }
         let text = text.finish();
         assert!(text.len() > 10 * PIECE);
-        assert_eq!(to_page.finish_page().unwrap(), text.len() as u64);
+        assert_eq!(to_page.finish_page().unwrap(), [text.len() as u64, 0]);
         let mut read = vec![0; text.len()];
         shown.read_exact_at(&mut read, 0).unwrap();
         assert_eq!(read, text);

@@ -24,6 +24,7 @@ pub mod metrics;
 mod names;
 pub mod naming;
 pub mod page;
+pub mod parts;
 pub mod privileges;
 pub mod reloaded;
 pub mod sys_root;

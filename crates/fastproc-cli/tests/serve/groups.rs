@@ -153,10 +153,11 @@ fn what_was_done_before_the_first_look_is_not_counted() {
     assert!(counted >= spent - 0.03, "{counted} of {spent}");
 }
 
-/// As in process-exporter, with and without checking names again.
+/// Only if it is checked again does a process go with its names. What it did before stays where it was.
 #[test]
-fn a_process_stays_in_its_group_whatever_it_becomes() {
+fn a_process_goes_with_its_program_and_its_name_if_it_is_checked_again() {
     let (folder, old, new) = (Folder::new(), unique("was"), unique("is"));
+    let renamed = unique("renamed");
     let servers = [&["--recheck=false"][..], &["--recheck"]].map(Server::start);
     let mut actor = Actor::start(&folder, &old);
     actor.spend(20);
@@ -164,16 +165,22 @@ fn a_process_stays_in_its_group_whatever_it_becomes() {
     actor.execute(&folder, &new);
     actor.spend(20);
     let executed = servers.each_ref().map(Server::scrape);
-    actor.rename(&unique("renamed"));
-    let renamed = servers.each_ref().map(Server::scrape);
+    actor.rename(&renamed);
+    let after = servers.each_ref().map(Server::scrape);
+    let names = [&old, &new, &renamed];
+    let groups = |metrics| names.map(|name| procs(metrics, name));
+    for metrics in [&before[0], &executed[0], &after[0]] {
+        assert_eq!(groups(metrics), [Some(1.0), None, None]);
+    }
+    assert_eq!(groups(&before[1]), [Some(1.0), None, None]);
+    assert_eq!(groups(&executed[1]), [Some(0.0), Some(1.0), None]);
+    assert_eq!(groups(&after[1]), [Some(0.0), Some(0.0), Some(1.0)]);
+    assert!(cpu_seconds(&before[0], &old) >= 0.2);
+    assert!(cpu_seconds(&executed[0], &old) >= 0.4);
+    assert!(cpu_seconds(&executed[1], &new) >= 0.2);
     for at in 0..servers.len() {
-        assert!(cpu_seconds(&before[at], &old) >= 0.2);
-        assert!(cpu_seconds(&executed[at], &old) >= 0.4);
-        for metrics in [&before[at], &executed[at], &renamed[at]] {
-            assert_eq!(procs(metrics, &old), Some(1.0));
-            assert_eq!(procs(metrics, &new), None);
-        }
         assert_forward(&before[at], &executed[at]);
+        assert_forward(&executed[at], &after[at]);
     }
 }
 

@@ -143,3 +143,35 @@ fn a_request_without_a_host_is_no_request() {
         assert_eq!(response.status, status, "{request}");
     }
 }
+
+/// As in `node_exporter`.
+#[test]
+fn a_request_selects_collectors() {
+    let server = Server::start(&["--source=procfs"]);
+    for (query, load, time, groups) in [
+        ("collect[]=loadavg", true, false, false),
+        ("collect%5B%5D=loadavg&collect[]=groups", true, false, true),
+        ("exclude[]=loadavg&exclude[]=nosuch", false, true, true),
+        ("exclude[]=groups", true, true, false),
+    ] {
+        let response = server.get(&format!("/metrics?{query}"), &["Accept-Encoding: gzip"]);
+        assert_eq!(response.status, 200, "{query}");
+        let metrics = Metrics::parse(response.text());
+        for (name, expected) in [
+            ("node_load1", load),
+            ("node_time_seconds", time),
+            ("namedprocess_scrape_errors", groups),
+            ("fastproc_snapshots_total", true),
+        ] {
+            let is_there = metrics.get(name, &[]).is_some();
+            assert_eq!(is_there, expected, "{name} with {query}");
+        }
+    }
+    for query in ["collect[]=nosuch", "collect[]=stat&exclude[]=cpu"] {
+        let response = server.get(&format!("/metrics?{query}"), &[]);
+        assert_eq!(response.status, 400, "{query}");
+    }
+    let open = ["Accept: application/openmetrics-text"];
+    let response = server.get("/metrics?collect[]=loadavg", &open);
+    assert!(response.text().ends_with("# EOF\n"), "{}", response.text());
+}

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::{
     auth::Admission,
     connections::Client,
+    selection::Selection,
     site::{Rulebook, Site},
 };
 use fastproc_metrics::exposition::Format;
@@ -102,7 +103,12 @@ impl Site {
             return only("GET, HEAD", "Only GET and HEAD.\n");
         }
         match path {
-            path if path == self.metrics_path => self.metrics(request.headers()).await,
+            path if path == self.metrics_path => {
+                match Selection::of(request.uri().query().unwrap_or_default()) {
+                    Ok(selection) => self.metrics(request.headers(), selection).await,
+                    Err(reason) => plain(StatusCode::BAD_REQUEST, reason),
+                }
+            }
             "/" => {
                 let page = PAGE.replace("{path}", &self.metrics_path);
                 typed(StatusCode::OK, "text/html; charset=utf-8", page.into())
@@ -136,15 +142,30 @@ impl Site {
         }
     }
 
-    async fn metrics(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
+    async fn metrics(
+        &self,
+        headers: &HeaderMap,
+        selection: Option<Selection>,
+    ) -> Response<Full<Bytes>> {
         let format = negotiate(headers);
-        let gzip = wants_gzip(headers);
+        // A selection is made for each request, so it costs no more than a copy.
+        let gzip = selection.is_none() && wants_gzip(headers);
         let scrape = self.scraper.scrape(format, gzip);
-        let Ok(Ok(body)) = timeout(patience(headers), scrape).await else {
+        let Ok(Ok(scraped)) = timeout(patience(headers), scrape).await else {
             return plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "No scrape can be had now\n",
             );
+        };
+        let selected = match selection {
+            None => Ok(scraped.text),
+            Some(selection) => selection
+                .apply(&scraped.text, &scraped.parts)
+                .map(Bytes::from),
+        };
+        let body = match selected {
+            Ok(body) => body,
+            Err(reason) => return plain(StatusCode::BAD_REQUEST, reason),
         };
         let mut response = typed(StatusCode::OK, format.content_type(), body);
         let headers = response.headers_mut();

@@ -7,6 +7,7 @@ pub mod configuration;
 mod connections;
 mod plain;
 mod scraper;
+mod selection;
 mod server;
 mod site;
 mod timed;

@@ -19,6 +19,7 @@ use fastproc_metrics::{
     memory,
     naming::Item,
     page::Shown,
+    parts::Parts,
     reloaded::Reloaded,
 };
 use flate2::{Compression, write::GzEncoder};
@@ -37,7 +38,15 @@ struct Request {
     format: Format,
     gzip: bool,
     arrived: Instant,
-    reply: oneshot::Sender<Bytes>,
+    reply: oneshot::Sender<Scraped>,
+}
+
+/// The metrics of a scrape.
+#[derive(Clone, Debug)]
+pub(super) struct Scraped {
+    pub(super) text: Bytes,
+    /// The parts of the text before it was compressed.
+    pub(super) parts: Arc<Parts>,
 }
 
 /// The handle for requesting scrapes.
@@ -75,7 +84,7 @@ pub struct Unavailable;
 
 impl ScraperHandle {
     /// The metrics in this format, from a new snapshot or from one that is younger than the minimum interval.
-    pub(super) async fn scrape(&self, format: Format, gzip: bool) -> Result<Bytes, Unavailable> {
+    pub(super) async fn scrape(&self, format: Format, gzip: bool) -> Result<Scraped, Unavailable> {
         let (reply, answer) = oneshot::channel();
         let request = Request {
             format,
@@ -142,7 +151,7 @@ pub struct Scraper {
     min_interval: Duration,
     started: Option<Instant>,
     /// The texts of the last snapshot: by format, plain and compressed.
-    bodies: [[Option<Bytes>; 2]; 2],
+    bodies: [[Option<Scraped>; 2]; 2],
 }
 
 /// A scraper that asks through this link, and a handle to it.
@@ -197,7 +206,7 @@ impl Scraper {
     }
 
     /// The text for a request, from a new snapshot unless the last one will do.
-    fn body(&mut self, request: &Request) -> Result<Bytes, ScrapeError> {
+    fn body(&mut self, request: &Request) -> Result<Scraped, ScrapeError> {
         let collects = !self.is_fresh_for(request);
         if collects {
             self.bodies = Default::default();
@@ -215,7 +224,10 @@ impl Scraper {
         if !request.gzip {
             return Ok(plain);
         }
-        let body = compress(&plain);
+        let body = Scraped {
+            text: compress(&plain.text),
+            parts: plain.parts,
+        };
         self.bodies[format][1] = Some(body.clone());
         Ok(body)
     }
@@ -233,8 +245,8 @@ impl Scraper {
         }
     }
 
-    /// Sends this request to the collecting process. Returns the text that it wrote.
-    fn ask(&mut self, collects: bool, format: Option<Format>) -> Result<Bytes, ScrapeError> {
+    /// Sends this request to the collecting process. Returns the text that it wrote, and the parts behind it.
+    fn ask(&mut self, collects: bool, format: Option<Format>) -> Result<Scraped, ScrapeError> {
         let (rules, reloaded) = {
             let mut news = lock(&self.news);
             let rules = if collects { news.rules.take() } else { None };
@@ -265,10 +277,17 @@ impl Scraper {
         if let Some(page) = answer.descriptor {
             self.page = Some(Shown::new(page)?);
         }
-        match (&mut self.page, format) {
-            (Some(page), Some(_)) => Ok(Bytes::from_owner(page.text(answer.words[0])?)),
-            _ => Ok(Bytes::new()),
-        }
+        let [length, of_parts, ..] = answer.words;
+        let mut text = match (&mut self.page, format) {
+            (Some(page), Some(_)) => Bytes::from_owner(page.text(length.saturating_add(of_parts))?),
+            _ => Bytes::new(),
+        };
+        let parts = text.split_off((length as usize).min(text.len()));
+        let parts = Parts::from_bytes(&parts).ok_or(io::ErrorKind::InvalidData);
+        Ok(Scraped {
+            text,
+            parts: Arc::new(parts.map_err(io::Error::from)?),
+        })
     }
 }
 

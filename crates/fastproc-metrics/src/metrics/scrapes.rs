@@ -56,7 +56,9 @@ impl Scrapes {
         write: impl FnOnce(&mut Exposition) -> bool,
     ) {
         let started = Instant::now();
+        text.end_part("");
         let succeeded = write(text);
+        text.end_part(collector);
         self.written.push((collector, started.elapsed(), succeeded));
     }
 

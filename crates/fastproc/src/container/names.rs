@@ -66,6 +66,12 @@ impl Names {
         Self::of(vec![root.into()])
     }
 
+    /// Checks this often whether names have changed. The default is five seconds.
+    #[doc(hidden)]
+    pub fn check_every(&mut self, time: Duration) {
+        self.check_every = time;
+    }
+
     fn of(roots: Vec<PathBuf>) -> Self {
         Self {
             roots: roots.into_iter().map(RuntimeFiles::new).collect(),

@@ -3,20 +3,25 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use fastproc::{
     cgroups::Cgroup,
     container::{Names, Origin, PodUid},
+    kept,
 };
 
 use crate::{exposition::escape, names};
 
-/// Makes the labels of each cgroup once, and keeps them by its id, which the kernel does not use again.
+/// Makes the labels of each cgroup, and keeps them by its id, which the kernel does not use again. Those with names of
+/// containers and pods are made again after some seconds.
 #[derive(Debug)]
 pub(super) struct Labels {
     names: Arc<Mutex<Names>>,
     kept: HashMap<u64, Kept>,
+    pub(super) check_every: Duration,
+    checked: Duration,
     /// Counts updates.
     update: u32,
 }
@@ -25,6 +30,8 @@ pub(super) struct Labels {
 struct Kept {
     /// As they stand between the braces.
     text: String,
+    /// It is the cgroup of a container or a pod, whose names may change.
+    has_names: bool,
     /// It is the cgroup of this pod, of which no container was met that has the pod's names.
     nameless: Option<PodUid>,
     /// The last update that met it.
@@ -39,6 +46,8 @@ impl Labels {
         Self {
             names,
             kept: HashMap::new(),
+            check_every: kept::CHECK_EVERY,
+            checked: Duration::ZERO,
             update: 0,
         }
     }
@@ -48,8 +57,16 @@ impl Labels {
         let Self {
             names,
             kept,
+            check_every,
+            checked,
             update,
         } = self;
+        let now = kept::now();
+        if now >= *checked + *check_every {
+            *checked = now;
+            // All at once, since a pod has the names that its containers have.
+            kept.retain(|_, kept| !kept.has_names);
+        }
         *update = update.wrapping_add(1);
         let mut pods = Pods::new();
         let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,6 +97,7 @@ impl Kept {
         let text = |bytes: &[u8]| names::text(bytes).into_owned();
         let mut kept = Self {
             text: String::new(),
+            has_names: false,
             nameless: None,
             met: 0,
         };
@@ -92,6 +110,7 @@ impl Kept {
             .container
             .filter(|_| origin.container != outer.container)
         {
+            kept.has_names = true;
             let id = text(id);
             let found = names.get(&origin).cloned().unwrap_or_default();
             let name = found.name.as_deref();
@@ -110,6 +129,7 @@ impl Kept {
                 pods.insert(uid, [namespace.into(), pod.into()]);
             }
         } else if origin.pod_uid != outer.pod_uid {
+            kept.has_names = true;
             kept.nameless = origin.pod_uid;
         } else if origin.container.is_none() && origin.pod_uid.is_none() {
             let unit = origin.unit.filter(|_| origin.unit != outer.unit);

@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
 use super::*;
@@ -144,7 +145,9 @@ impl Host {
             .fields(Fields::all())
             .open_recorded(&self.0.join("tree"))
             .expect("a folder");
-        let names = Arc::new(Mutex::new(Names::from_root(&*self.0)));
+        let mut names = Names::from_root(&*self.0);
+        names.check_every(Duration::ZERO);
+        let names = Arc::new(Mutex::new(names));
         CgroupMetrics::new(cgroups, most, names)
     }
 }
@@ -169,6 +172,29 @@ fn labels<'t>(text: &'t str, path: &str) -> &'t str {
     let line = line.unwrap_or_else(|| panic!("{path} is missing: {text}"));
     let (labels, _) = line.rsplit_once('}').expect("the braces end");
     &labels["container_last_seen{".len()..]
+}
+
+#[test]
+fn a_container_that_gets_another_name_has_other_labels() {
+    let host = Host::new();
+    let container = format!("{POD}/cri-containerd-{ID}.scope");
+    host.make(&container);
+    let file = format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{ID}/config.json");
+    let mut metrics = host.metrics(100);
+    metrics.labels.check_every = Duration::ZERO;
+    for name in ["", "web", "another"] {
+        if !name.is_empty() {
+            let names =
+                format!(r#"{{"annotations": {{"io.kubernetes.cri.sandbox-name": "{name}"}}}}"#);
+            host.write(&file, &names);
+        }
+        let text = text(&mut metrics);
+        for path in [&container, POD] {
+            let found = labels(&text, path);
+            let has = found.contains(&format!(",pod=\"{name}\""));
+            assert_eq!(has, !name.is_empty(), "{path}: {found}");
+        }
+    }
 }
 
 #[test]

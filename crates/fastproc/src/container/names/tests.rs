@@ -229,11 +229,11 @@ fn files_that_are_not_right_give_no_name() {
 fn after(root: &Root, cgroup: &str, change: impl Fn()) -> [Option<Labels>; 3] {
     let origin = Origin::from_cgroup(cgroup.as_bytes());
     let mut names = Names::from_root(&*root.0);
-    names.check_every = Duration::MAX / 4;
+    names.check_every(Duration::MAX / 4);
     let first = names.get(&origin).cloned();
     change();
     let later = names.get(&origin).cloned();
-    names.check_every = Duration::ZERO;
+    names.check_every(Duration::ZERO);
     [first, later, names.get(&origin).cloned()]
 }
 
