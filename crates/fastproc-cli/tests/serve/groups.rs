@@ -177,7 +177,8 @@ fn a_process_goes_with_its_program_and_its_name_if_it_is_checked_again() {
     assert_eq!(groups(&after[1]), [Some(0.0), Some(0.0), Some(1.0)]);
     assert!(cpu_seconds(&before[0], &old) >= 0.2);
     assert!(cpu_seconds(&executed[0], &old) >= 0.4);
-    assert!(cpu_seconds(&executed[1], &new) >= 0.2);
+    // It counts ticks to know what it has spent, so up to two of them may be those of its old name.
+    assert!(cpu_seconds(&executed[1], &new) > 0.17);
     for at in 0..servers.len() {
         assert_forward(&before[at], &executed[at]);
         assert_forward(&executed[at], &after[at]);
