@@ -27,7 +27,7 @@ use crate::Failure;
 pub struct SocketArgs {
     /// Serve snapshots at this socket, to processes to which the kernel would show the same. Without a path, use
     /// /run/fastproc/fastproc.sock, where fastproc and its libraries look for it. The folder must exist, unless it is
-    /// directly in /run.
+    /// directly in /run. Root uses no folder in which another user could replace the socket.
     #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = service::DEFAULT_SOCKET)]
     socket: Option<PathBuf>,
     /// Serve only the socket.
