@@ -36,6 +36,7 @@ use fastproc_metrics::{
     groups,
     naming::Rules,
     privileges::{self, Needs},
+    say,
 };
 
 use fastproc_service::Service;
@@ -48,7 +49,7 @@ use self::{
     flags::{boolean, path, share},
     signals::Signals,
 };
-use crate::{Failure, failure::chain, source::Source};
+use crate::{Failure, failure::chain, source::Source, standard};
 
 pub use self::flags::with_two_dashes;
 
@@ -204,7 +205,8 @@ pub struct Args {
     /// Let scrapes within this time share a snapshot.
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
     min_interval: Duration,
-    /// Accept at most N connections at once. A further one replaces an idle one.
+    /// Accept at most N connections at once. A further one replaces an idle one, but never one that has shown a
+    /// password.
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_connections: usize,
     /// Read processes from this source.
@@ -382,10 +384,12 @@ fn serve_metrics(
         );
     }
     if args.debug {
-        say(&format!(
-            "processes are grouped by {:#?}",
+        // It has many lines, and names in them are escaped already. If standard error is closed, they are lost.
+        let _ = writeln!(
+            io::stderr(),
+            "fastproc: processes are grouped by {:#?}",
             settings.groups.rules
-        ));
+        );
     }
     let exporter = match (exporter, once) {
         (Some(exporter), None) => exporter,
@@ -430,7 +434,7 @@ fn serve_metrics(
         regroups: args.config.is_some(),
         min_interval: args.min_interval,
     };
-    let collected = Collecting::new(metrics, scrapes, bounds)?.run(|error| say(&chain(error)));
+    let collected = Collecting::new(metrics, scrapes, bounds).run(|error| say(&chain(error)));
     if let Err(error) = collected {
         serving.kill();
         return Err(format!("fastproc-exporter cannot be answered: {error}").into());
@@ -449,6 +453,7 @@ fn serve_metrics(
 
 /// Takes two snapshots, `delay` apart, and writes the metrics to standard output.
 fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCode, Failure> {
+    standard::output()?;
     let mut exporter = open(settings)?;
     give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
     exporter.collect()?;
@@ -463,12 +468,18 @@ fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCo
 fn open(settings: Settings) -> Result<Exporter, Failure> {
     let exporter = Exporter::open(settings)?;
     for refusal in exporter.refused() {
-        let (source, error) = (refusal.source, &refusal.error);
-        say(&format!("source {source} cannot be used: {error}"));
+        let (source, error) = (refusal.source, refusal.error.to_string());
+        say(&format!(
+            "source {source} cannot be used: {}",
+            first_line(&error)
+        ));
     }
     if let Some(cgroups) = exporter.cgroups() {
         if let Some(error) = cgroups.refusal() {
-            say(&format!("cgroups are read from files: {}", chain(error)));
+            say(&format!(
+                "cgroups are read from files: {}",
+                first_line(&chain(error))
+            ));
         }
         let absent = cgroups.absent_controllers();
         if !absent.is_empty() {
@@ -479,16 +490,15 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
         }
     }
     if let Some(error) = exporter.exits_refused() {
-        let error = error.to_string();
-        let reason = error.lines().next().unwrap_or_default();
         say(&format!(
-            "what lives and dies between two scrapes is not counted: {reason}"
+            "what lives and dies between two scrapes is not counted: {}",
+            first_line(&error.to_string())
         ));
     }
     Ok(exporter)
 }
 
-/// Writes a line to standard error, where a service's log goes. If that is closed, the line is lost.
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "fastproc: {text}");
+/// The reason alone: the verifier of BPF programs has more to say.
+fn first_line(error: &str) -> &str {
+    error.lines().next().unwrap_or_default()
 }
