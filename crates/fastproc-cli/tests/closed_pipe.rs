@@ -60,7 +60,7 @@ fn what_cannot_be_written_is_an_error() {
         &["ps", "--help"],
         &["cat", "stat"],
     ] {
-        let full = std::fs::File::options().write(true).open("/dev/full");
+        let full = fs::File::options().write(true).open("/dev/full");
         let output = fastproc(arguments)
             .stdout(full.expect("every Linux has it"))
             .output()

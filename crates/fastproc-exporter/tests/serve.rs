@@ -110,7 +110,7 @@ fn it_serves_the_text_that_it_is_handed_until_nobody_hands_it_any() {
 /// More than the buffers of a socket hold.
 #[test]
 fn a_text_that_is_still_being_sent_is_not_overwritten() {
-    let (child, link) = start(&[]);
+    let (child, link) = start(&["--max-connections=9"]);
     let asked = link.receive().expect("a message").expect("it asks");
     assert_eq!(Question::of(&asked), Some(Question::Configured));
     let (address, scrapes) = begin(&link);

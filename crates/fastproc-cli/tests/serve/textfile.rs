@@ -152,7 +152,10 @@ fn a_file_that_cannot_be_told_is_left_out_and_said_once() {
     let metrics = server.scrape();
     wait_until("it says so", || server.stderr().contains("forged"));
     let said = server.stderr();
-    assert!(said.contains(r"/forged\nfastproc: all is well\u{1b}[2J.prom: "), "{said}");
+    assert!(
+        said.contains(r"/forged\nfastproc: all is well\u{1b}[2J.prom: "),
+        "{said}"
+    );
     assert!(!said.contains("secret"), "{said}");
     assert_eq!(metrics.get(ERROR, &[]), Some(1.0));
     assert_eq!(metrics.get("node_left", &[]), Some(1.0));
