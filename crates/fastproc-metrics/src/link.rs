@@ -23,11 +23,11 @@ use rustix::{
     },
 };
 
-pub use self::text::{LONGEST, lend, read, take};
+pub use self::text::{LONGEST, lend, read, refusal, refused, take};
 use crate::{exposition::Format, reloaded::Reloaded};
 
 /// Changes whenever the meaning of a message changes.
-pub const VERSION: &str = "3";
+pub const VERSION: &str = "4";
 
 /// The words of a message.
 pub const WORDS: usize = 4;

@@ -92,7 +92,7 @@ pub use snapshot::{
 // Only the other crates of this project use these. They may change in any version.
 #[doc(hidden)]
 pub use {
-    base::{error::error_chain, host},
+    base::{error::error_chain, host, regular_file},
     collect::one_shot::OneShot,
     details::{Directories, Directory, owner, parse_rights},
     records::schema,
