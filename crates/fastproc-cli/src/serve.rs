@@ -90,7 +90,8 @@ TLS and passwords:
       key_file: fastproc.key
     basic_auth_users:
       prometheus: $2y$10$…
-  After systemctl reload (SIGHUP) it uses the new contents of these files, unless one is wrong.
+  After systemctl reload (SIGHUP) it uses the new contents of these files, unless one is wrong. These
+  files, and that of --config, must be regular files of at most 16 MiB each.
 
 In Prometheus:
   scrape_configs:

@@ -23,7 +23,7 @@ use rustix::{
     },
 };
 
-pub use self::text::{LONGEST, lend, read, take};
+pub use self::text::{LONGEST, lend, read, refusal, refused, take};
 use crate::{exposition::Format, page::PAGES, reloaded::Reloaded};
 
 /// Changes whenever the meaning of a message changes.

@@ -90,6 +90,21 @@ fn the_table_shows_processes_sorted_and_filtered() {
 }
 
 #[test]
+fn draws_only_a_part_of_a_terminal_that_claims_a_huge_size() {
+    let sleeper = Sleeper::start();
+    let mut top = top_of(&sleeper, (24, 80), &[]);
+    top.claim(4000, 4000);
+    top.press("?");
+    top.until_shown("to the first row");
+    let path = format!("/proc/{}/status", top.pid());
+    let status = fs::read_to_string(path).expect("it runs");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let most = most.and_then(|most| most.trim().strip_suffix(" kB"));
+    let most: u64 = most.expect("a size").trim().parse().expect("KiB");
+    assert!(most < 400_000, "{most} KiB");
+}
+
+#[test]
 fn a_signal_is_sent_after_a_question_and_to_nobody_else() {
     let mut sleeper = Sleeper::start();
     let pid = sleeper.0.id();

@@ -7,6 +7,7 @@ pub(crate) mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod plain;
 pub mod proc_root;
+pub mod regular_file;
 pub mod source_kind;
 mod time_namespace;
 pub mod timing;

@@ -1,11 +1,11 @@
 //! Files of runtimes with the names of containers.
 
-use std::{io::Read, path::Path};
+use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
 use super::{names::Labels, origin::Runtime};
+use crate::base::regular_file;
 
 /// The longest file that is read. A container's file has about 20 KiB; Podman has one file for all containers.
 const LONGEST_FILE: u64 = 16 << 20;
@@ -18,7 +18,8 @@ pub(super) fn labels(root: &Path, id: &str, runtime: Option<Runtime>) -> Option<
     let mut files = files.filter(|file| runtime.is_none_or(|of| of == file.runtime));
     files.find_map(|file| {
         let path = root.join(file.path.replace("ID", id));
-        let content = serde_json::from_slice(&read_file(&path)?).ok()?;
+        let content = regular_file::read(&path, LONGEST_FILE).ok()?;
+        let content = serde_json::from_slice(&content).ok()?;
         file.format.labels(&content, id)
     })
 }
@@ -73,20 +74,6 @@ const FILES: &[File] = &[
     file(Runtime::Podman, "var/lib/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
     file(Runtime::Podman, "run/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
 ];
-
-/// Reads a whole file, unless it is too long or not a regular file, which could make the reader wait.
-fn read_file(path: &Path) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-    let file = std::fs::File::from(file);
-    let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > LONGEST_FILE {
-        return None;
-    }
-    let mut content = Vec::new();
-    file.take(LONGEST_FILE).read_to_end(&mut content).ok()?;
-    Some(content)
-}
 
 /// The first of these members that is a non-empty text.
 fn text(object: Option<&Value>, members: &[&str]) -> Option<Box<str>> {
