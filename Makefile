@@ -43,7 +43,7 @@ doc:
 
 # The tests that make check leaves out.
 test-live:
-	scripts/setup build exporter
+	scripts/setup build c exporter
 	scripts/run-tests live
 	scripts/storms
 
@@ -195,6 +195,7 @@ screenshots: build
 # The substitute for either version of procps's library, where Debian has it, whichever is installed here.
 deb: PROCPS = $(addprefix /usr/lib/$(shell $(CC) -print-multiarch)/libproc2.so.,0 1)
 deb: build man c-library procps
+	scripts/setup deb
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "missing: cargo-deb; cargo install cargo-deb" >&2; exit 1; }
 	scripts/check-deb "$$($(CARGO) deb --locked --no-build --strip -p fastproc-cli)"
 

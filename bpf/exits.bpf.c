@@ -111,15 +111,21 @@ static __always_inline u32 forget(struct task_struct *leader)
 	return tgid;
 }
 
-static __always_inline void *reserve(void **ring, u64 size)
+static __always_inline void *current_ring(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&rings, &zero);
+}
+
+static __always_inline void *reserve(void *ring, u64 size)
 {
 	u32 zero = 0;
 	u64 *lost_events;
 	void *event = 0;
 
-	*ring = bpf_map_lookup_elem(&rings, &zero);
-	if (*ring)
-		event = bpf_ringbuf_reserve(*ring, size, 0);
+	if (ring)
+		event = bpf_ringbuf_reserve(ring, size, 0);
 	if (event)
 		return event;
 	lost_events = bpf_map_lookup_elem(&lost, &zero);
@@ -200,26 +206,70 @@ static __always_inline void add_thread(struct exits_exit *e, struct task_struct 
 		IO_SET(e, +=, t->ioac);
 }
 
-/* Not inlined, so that the type information includes the layout of the event: the library compares it with its own. */
-static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32 status)
+static __always_inline void read_owner(struct exits_owner *owner, struct task_struct *t)
 {
 	const struct cred *cred = t->real_cred;
 	struct cred___6_2 *old = (void *)cred;
 
+	owner->uid = cred->uid.val;
+	owner->euid = cred->euid.val;
+	owner->suid = cred->suid.val;
+	owner->gid = cred->gid.val;
+	owner->egid = cred->egid.val;
+	owner->sgid = cred->sgid.val;
+	if (bpf_core_field_exists(cred->cap_permitted.val))
+		owner->cap_permitted = cred->cap_permitted.val;
+	else
+		bpf_core_read(&owner->cap_permitted, 8, &old->cap_permitted);
+	if (bpf_core_field_exists(cred->user_ns))
+		owner->user_ns = cred->user_ns->ns.inum;
+}
+
+/* The program that this process executed itself. */
+static __always_inline void own_program(struct exits_exit *e, struct task_struct *leader)
+{
+	if (leader->flags & PF_FORKNOEXEC)
+		return;
+	e->program.exec_id = leader->self_exec_id;
+	e->program.start_ns = e->event.start_ns;
+	e->program.tgid = e->event.tgid;
+}
+
+/*
+ * A process that executed nothing runs the program of the process that forked it. That is its parent, unless
+ * - it was forked with CLONE_PARENT by a sibling that had executed another program: then the number of its execs,
+ *   which it has from the sibling, is another than its parent's was;
+ * - it is an orphan. Its parent is then an init, or is or was a subreaper, which all its descendants know of.
+ * The parent may also have executed another program since.
+ */
+static __noinline void forked_program(struct exits_exit *e, struct task_struct *leader, struct task_struct *parent)
+{
+	struct signal_struct *signal = leader->signal, *of_parent = parent->signal;
+
+	if (!(leader->flags & PF_FORKNOEXEC) || !e->ppid)
+		return;
+	if (leader->self_exec_id != leader->parent_exec_id || leader->parent_exec_id != parent->self_exec_id)
+		return;
+	/* prctl(2) does not tell an init that a process above it becomes a subreaper. */
+	if ((signal->flags | of_parent->flags) & SIGNAL_UNKILLABLE)
+		return;
+	if (BPF_CORE_READ_BITFIELD(of_parent, is_child_subreaper))
+		return;
+	if (BPF_CORE_READ_BITFIELD(signal, has_child_subreaper) &&
+	    !BPF_CORE_READ_BITFIELD(of_parent, has_child_subreaper))
+		return;
+	e->program.exec_id = parent->self_exec_id;
+	e->program.start_ns = parent->group_leader->start_boottime;
+	e->program.tgid = e->ppid;
+}
+
+/* Not inlined, so that the type information includes the layout of the event: the library compares it with its own. */
+static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32 status)
+{
 	e->cgroup_id = cgroup_of(t);
 	e->tid = exit_settings.pid_ns ? e->event.tgid : t->pid;
-	e->uid = cred->uid.val;
-	e->euid = cred->euid.val;
-	e->suid = cred->suid.val;
-	e->gid = cred->gid.val;
-	e->egid = cred->egid.val;
-	e->sgid = cred->sgid.val;
-	if (bpf_core_field_exists(cred->cap_permitted.val))
-		e->cap_permitted = cred->cap_permitted.val;
-	else
-		bpf_core_read(&e->cap_permitted, 8, &old->cap_permitted);
-	if (bpf_core_field_exists(cred->user_ns))
-		e->user_ns = cred->user_ns->ns.inum;
+	read_owner(&e->owner, t);
+	own_program(e, t);
 	e->flags = t->flags;
 	e->status = status;
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
@@ -306,7 +356,7 @@ static __always_inline void sums_of_ending(struct exits_exit *e, struct task_str
  */
 SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 {
-	struct task_struct *t = task_of(arguments), *leader = t->group_leader;
+	struct task_struct *t = task_of(arguments), *leader = t->group_leader, *parent;
 	struct exits_exit *e;
 	void *ring;
 	u32 tgid;
@@ -318,7 +368,8 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 		return 0;
 	if (exit_settings.pid_ns)
 		remember(leader, tgid);
-	e = reserve(&ring, sizeof(*e));
+	ring = current_ring();
+	e = reserve(ring, sizeof(*e));
 	if (!e)
 		return 0;
 	__builtin_memset(e, 0, sizeof(*e));
@@ -326,7 +377,9 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	sums_of_ending(e, t);
 	identify(e, leader, status_of_process(leader));
 	e->end_ns = bpf_ktime_get_boot_ns();
-	e->ppid = tgid_of(t->real_parent);
+	parent = leader->real_parent;
+	e->ppid = tgid_of(parent);
+	forked_program(e, leader, parent);
 	e->dumpable = dumpable(t);
 	submit(ring, e);
 	return 0;
@@ -346,7 +399,8 @@ SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 	tgid = exit_settings.pid_ns ? forget(t) : t->tgid;
 	if (!tgid)
 		return 0;
-	e = reserve(&ring, sizeof(*e));
+	ring = current_ring();
+	e = reserve(ring, sizeof(*e));
 	if (!e)
 		return 0;
 	__builtin_memset(e, 0, sizeof(*e));
@@ -368,45 +422,57 @@ static __noinline void identify_exec(struct exits_exec *e, struct task_struct *t
 {
 	e->at_ns = bpf_ktime_get_boot_ns();
 	e->cgroup_id = cgroup_of(t);
+	e->exec_id = t->self_exec_id;
+	read_owner(&e->owner, t);
 	e->ppid = tgid_of(t->real_parent);
-	e->uid = t->real_cred->uid.val;
-	e->euid = t->real_cred->euid.val;
 	e->flags = t->flags;
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 }
 
-/* Reads them from the stack of the new program, where execve() has just written them: the page is present. */
-static __always_inline void read_arguments(struct exits_exec *e, struct mm_struct *mm)
+/*
+ * Writes an exec with room for so many bytes of arguments, a constant: the kernel reserves no other sizes before Linux
+ * 6.1. The arguments are on the stack of the new program, where execve() has just written them: the page is present.
+ */
+static __always_inline int write_exec(void *ring, struct task_struct *t, struct linux_binprm *program, u32 tgid, u64 bytes,
+				      const u32 room)
 {
-	u64 bytes = mm->arg_end - mm->arg_start;
+	struct exits_exec *e = reserve(ring, sizeof(*e) + room);
 
+	if (!e)
+		return 0;
+	__builtin_memset(e, 0, sizeof(*e));
+	begin(&e->event, EXITS_EXEC, tgid, t);
+	identify_exec(e, t);
 	e->arguments_bytes = bytes;
 	/* otherwise clang bounds a copy of the value, which the verifier does not connect with it */
 	barrier_var(bytes);
-	if (bytes > sizeof(e->arguments))
-		bytes = sizeof(e->arguments);
-	if (!bpf_probe_read_user(e->arguments, bytes, (void *)mm->arg_start))
+	if (bytes > room)
+		bytes = room;
+	if (!bpf_probe_read_user(e + 1, bytes, (void *)t->mm->arg_start))
 		e->arguments_read = bytes;
+	bpf_probe_read_kernel_str(e->path, sizeof(e->path), program->filename);
+	submit(ring, e);
+	return 0;
 }
 
 SEC("tp_btf/sched_process_exec") int process_execs(u64 *arguments)
 {
 	struct task_struct *t = task_of(arguments);
 	struct linux_binprm *program = (void *)arguments[2];
-	struct exits_exec *e;
+	u64 bytes = t->mm->arg_end - t->mm->arg_start, unread;
+	void *ring = current_ring();
 	u32 tgid = tgid_of(t);
-	void *ring;
 
-	if (!tgid)
+	if (!tgid || !ring)
 		return 0;
-	e = reserve(&ring, sizeof(*e));
-	if (!e)
-		return 0;
-	__builtin_memset(e, 0, __builtin_offsetof(struct exits_exec, arguments));
-	begin(&e->event, EXITS_EXEC, tgid, t);
-	identify_exec(e, t);
-	read_arguments(e, t->mm);
-	bpf_probe_read_kernel_str(e->path, sizeof(e->path), program->filename);
-	submit(ring, e);
-	return 0;
+	if (bytes <= 128)
+		return write_exec(ring, t, program, tgid, bytes, 128);
+	if (bytes <= 256)
+		return write_exec(ring, t, program, tgid, bytes, 256);
+	unread = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + EXITS_ARGUMENTS_SIZE;
+	if (bytes <= EXITS_ARGUMENTS_CROWDED || unread > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 4)
+		return write_exec(ring, t, program, tgid, bytes, EXITS_ARGUMENTS_CROWDED);
+	if (bytes <= 1536)
+		return write_exec(ring, t, program, tgid, bytes, 1536);
+	return write_exec(ring, t, program, tgid, bytes, EXITS_ARGUMENTS_SIZE);
 }

@@ -20,11 +20,26 @@
 #define EXITS_DUMPABLE_YES 2
 
 #define EXITS_PATH_SIZE 128
-#define EXITS_ARGUMENTS_SIZE 1024
+#define EXITS_ARGUMENTS_SIZE 4096
+/* The most arguments of an exec while a quarter of the ring is unread: fewer events are lost than if each had 1 KiB. */
+#define EXITS_ARGUMENTS_CROWDED 512
 
 struct exits_event {
 	u32 kind, tgid;
 	fp_ns start_ns; /* start_boottime of the process; of the thread in EXITS_THREAD */
+};
+
+/* Whose process it is, which decides who may see everything about it. */
+struct exits_owner {
+	u64 cap_permitted;
+	u32 uid, euid, suid, gid, egid, sgid, user_ns, reserved;
+};
+
+/* The exec that began the program of a process. */
+struct exits_program {
+	u64 exec_id;	/* self_exec_id of the process that executed it, after that; 0: unknown */
+	fp_ns start_ns; /* start_boottime of that process */
+	u32 tgid, reserved;
 };
 
 struct exits_exit {
@@ -40,12 +55,13 @@ struct exits_exit {
 	fp_bytes read_bytes, write_bytes, cancelled_write_bytes;
 	u64 cgroup_id;
 	fp_ns end_ns; /* after boot */
-	u32 ppid, tid, uid, euid, gid, egid;
+	struct exits_owner owner;
+	struct exits_program program;
+	u32 ppid, tid;
 	u32 flags;
 	s32 status; /* as waitpid(2) shows it */
-	u64 cap_permitted;
-	u32 suid, sgid, user_ns;
 	u32 dumpable; /* EXITS_DUMPABLE_* */
+	u32 reserved;
 	char comm[16];
 };
 
@@ -53,12 +69,13 @@ struct exits_exec {
 	struct exits_event event;
 	fp_ns at_ns; /* after boot */
 	u64 cgroup_id;
-	u32 ppid, uid, euid, flags;
+	u64 exec_id; /* self_exec_id */
+	struct exits_owner owner;
+	u32 ppid, flags;
 	char comm[16];
 	char path[EXITS_PATH_SIZE]; /* as passed to execve(2), cut, with a NUL */
 	u32 arguments_bytes;	    /* of the arguments, each with its NUL */
-	u32 arguments_read;	    /* the first of them, which follow */
-	char arguments[EXITS_ARGUMENTS_SIZE];
+	u32 arguments_read;	    /* the first of them, which follow this structure */
 };
 
 /* Fixed when the programs are loaded. */

@@ -102,7 +102,10 @@
 
 /* Who a process is and what it is doing. Always present. */
 struct fp_identity {
-	/* Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. */
+	/*
+	 * Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. Exact, or on a whole tick of 10 ms
+	 * if text or the service has rounded it: see `is_same_start()` of the library for Rust.
+	 */
 	fp_ns start_ns    FP_BOOT_TICKS FP_LEADER;
 	u32 tgid          FP_PUBLIC FP_PROCESS;                                        /* Process id, in the pid namespace of `/proc` (`task->tgid`). */
 	u32 ppid          FP_PUBLIC FP_PROCESS;                                        /* Parent's process id (`real_parent->tgid`). */

@@ -88,7 +88,8 @@ static __always_inline u64 next_node(u64 node)
 
 /*
  * Whether this is still the same task and on its list, so that RCU keeps its successors. No node's `prev` points to a
- * removed one. Check that first: memory that belongs to another task by now has another start time.
+ * removed one. Check that first: memory that belongs to another task by now has another start time. Or it belongs to a
+ * thread that leads the process since it called execve(2), in the same place of the list.
  */
 static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
 {

@@ -264,7 +264,7 @@ const (
 
 // Identity is struct fp_identity. Who a process is and what it is doing. Always present.
 type Identity struct {
-	// Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`.
+	// * Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. Exact, or on a whole tick of 10 ms * if text or the service has rounded it: see `is_same_start()` of the library for Rust.
 	StartNS uint64
 	// Process id, in the pid namespace of `/proc` (`task->tgid`).
 	Tgid uint32

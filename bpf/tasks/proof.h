@@ -6,8 +6,14 @@
  * credentials, sizes of memory) changes only while it runs, and a run ends in a counted switch. So the walk remembers
  * for each record the task and the words of the table below, and keeps the record while all of them are the same.
  *
- * A word is read before the record, and compared after it: see prove(). It is only a hint, never a value, so a
- * remembered pointer to freed memory does no harm: loads cannot fault, and the words of another task differ.
+ * A word is read before the record, and compared after it: see judge().
+ *
+ * Addresses prove nothing: the kernel gives freed memory to another object of the kind, and a remembered one may be of
+ * any age. Loads from it cannot fault, but may find every value that a user can bring about. Two words together never
+ * come back: the start time of a task and its count of execve(2). A thread that calls execve(2) takes over the start
+ * time of its leader, and a later one may get the leader's memory; but the count, which threads inherit, is higher by
+ * then. So while both are the same, this is the same task; it has not run, so its memory and signal_struct are not
+ * freed either. The parent, the group and the cgroup are compared by the number that is shown.
  */
 #ifndef FASTPROC_TASKS_PROOF_H
 #define FASTPROC_TASKS_PROOF_H
@@ -56,7 +62,8 @@
 	LINE(NVCSW, t->nvcsw)                                     \
 	WORD(NIVCSW, t->nivcsw)                                   \
 	WORD(START, t->start_boottime)                            \
-	VALUE(PARENT, parent_of(t))                               \
+	LINE(EXECS, t->self_exec_id)                              \
+	VALUE(PARENT, tgid_of(t->real_parent))                    \
 	VALUE(PGRP, group_before_exec(t, s))
 #define WORDS_OF_FP_MEMORY(LINE, WORD, VALUE)                     \
 	LINE(HIWATER_RSS, mm->hiwater_rss)                        \
@@ -101,15 +108,6 @@
 #define NUMBERS(group) WORDS_OF_##group(NUMBER, NUMBER, NUMBER)
 enum { EACH_GROUP(NUMBERS) WORDS_USED };
 _Static_assert(WORDS_USED <= FP_WORDS, "run.h has no room for so many words");
-
-/* Through memory: the verifier allows no arithmetic on a pointer. */
-static __always_inline u64 parent_of(struct task_struct *t)
-{
-	volatile u64 *slot = &run.task;
-
-	*slot = (u64)t->real_parent;
-	return *slot;
-}
 
 /* Whether it has executed no program yet: its parent may change its group. */
 static __always_inline int may_be_grouped(u32 flags)

@@ -149,14 +149,18 @@ impl Collector {
             .texts(settings.texts())
             .texts_max_age(seconds(max_age)?)
             .reuse_opening(reuse_opening)
-            .exits(exits)
-            .exit_cmdlines(exits && settings.texts().contains(Texts::CMDLINE));
+            .exits(exits);
+        let exit_cmdlines = exits && settings.texts().contains(Texts::CMDLINE);
+        builder = builder.exit_cmdlines(exit_cmdlines);
         if socket.is_some() {
             builder = builder.service_socket(socket);
         }
         let open = || {
             let collector = builder.open()?;
-            let lookup = Lookup::new(collector.host(), false)?;
+            let mut lookup = Lookup::new(collector.host(), false)?;
+            if exit_cmdlines {
+                lookup.details.keep_earlier_cmdlines();
+            }
             Ok((collector, lookup))
         };
         let (collector, lookup) = py

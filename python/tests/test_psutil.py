@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import psutil as real
 import pytest
@@ -179,7 +181,6 @@ def test_oneshot_and_as_dict_are_served_from_the_snapshot(
         raise AssertionError("it read a file")
 
     monkeypatch.setattr(psutil, "MAX_AGE", 1e9)
-    monkeypatch.setattr("fastproc.psutil._process.MAX_AGE", 1e9)
     with monkeypatch.context() as patch:
         patch.setattr("psutil._pslinux.open_binary", fail)
         patch.setattr("psutil._pslinux.bcat", fail)
@@ -187,8 +188,51 @@ def test_oneshot_and_as_dict_are_served_from_the_snapshot(
         with process.oneshot():
             assert process.num_threads() == 1
             assert process.ppid() == os.getpid()
-    monkeypatch.setattr("fastproc.psutil._process.MAX_AGE", 0)
+    monkeypatch.setattr(psutil, "MAX_AGE", 0)
     assert process.as_dict(["name", "memory_info"])["name"] == expected["name"]
+
+
+def test_a_change_is_seen_by_the_object_that_made_it(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "MAX_AGE", 1e9)
+
+    def found() -> psutil.Process:
+        return next(process for process in psutil.process_iter(["nice", "status"]) if process.pid == sleeper.pid)
+
+    process = found()
+    process.nice(process.nice() + 1)
+    assert process.as_dict(["nice"])["nice"] == os.getpriority(os.PRIO_PROCESS, sleeper.pid)
+    process = found()
+    process.cpu_affinity(process.cpu_affinity())
+    assert process._proc.found is None
+    process = found()
+    process.suspend()
+    wait_until("it stops", lambda: process.as_dict(["status"])["status"] == psutil.STATUS_STOPPED)
+    process = found()
+    process.kill()
+    process = found()
+    process.wait()
+    with pytest.raises(psutil.NoSuchProcess):
+        process.as_dict(["nice"])
+
+
+def test_a_terminal_that_is_new_has_its_name() -> None:
+    real._psposix.get_terminal_map.cache_clear()
+    real._psposix.get_terminal_map()
+    leader, terminal = pty.openpty()
+    program = "import fcntl, termios, time; fcntl.ioctl(0, termios.TIOCSCTTY, 0); print(flush=True); time.sleep(600)"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, start_new_session=True) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            name = os.ttyname(terminal)
+            assert infos(psutil, ["terminal"])[child.pid]["terminal"] == name
+            del real._psposix.get_terminal_map()[os.stat(name).st_rdev]
+            assert psutil.Process(child.pid).terminal() == name
+        finally:
+            child.kill()
+            os.close(leader)
+            os.close(terminal)
 
 
 def test_a_zombie_and_one_that_is_gone() -> None:
@@ -299,6 +343,32 @@ def test_everything_else_is_of_psutil() -> None:
     assert psutil.pids()
     assert psutil.NoSuchProcess is real.NoSuchProcess
     assert set(dir(real)) <= set(dir(psutil))
+
+
+def test_a_star_imports_all_names_of_psutil() -> None:
+    names: dict[str, Any] = {}
+    exec("from fastproc.psutil import *", names)
+    assert {*real.__all__, "install"} <= names.keys()
+    assert names["Process"] is psutil.Process
+
+
+def test_the_folder_of_processes_that_is_set_here_is_psutils(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    with mock.patch.object(psutil, "PROCFS_PATH", str(tmp_path)):
+        assert psutil.pids() == [1]
+    assert real.PROCFS_PATH == psutil.PROCFS_PATH == "/proc"
+
+
+def test_every_process_is_of_the_class_here(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    process = psutil.Process(sleeper.pid)
+    parent = process.parent()
+    assert parent == psutil.Process()
+    assert process in psutil.Process().children()
+    # Another folder than /proc, for psutil: it reads processes one by one.
+    monkeypatch.setattr(psutil, "PROCFS_PATH", "/proc/")
+    relatives = [parent, *process.parents(), *psutil.Process().children(recursive=True), *psutil.process_iter()]
+    assert {type(relative) for relative in relatives} == {psutil.Process}
+    assert os.getpid() in {relative.pid for relative in relatives}
 
 
 def test_a_program_runs_with_it(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ def test_the_gone_are_told() -> None:
 
 
 def test_what_ended_is_told(source: str) -> None:
-    collector = fastproc.Collector("pid,comm,event,exit_code,cmdline", source=source, exits=True)
+    collector = fastproc.Collector("pid,comm,event,exit_code,cmdline,cmdline_cut", source=source, exits=True)
     collector.mark()
     if os.geteuid() != 0:
         with pytest.raises(fastproc.Error):
@@ -310,7 +310,8 @@ def test_what_ended_is_told(source: str) -> None:
         return
     children = []
     for code in range(3):
-        with subprocess.Popen(["sh", "-c", f"exit {code}"]) as child:
+        # Of the last one, 4 KiB are kept.
+        with subprocess.Popen(["sh", "-c", f"exit {code}", "x" * code * 2500]) as child:
             children.append(child)
     ended: dict[int, fastproc.Row] = {}
     pids = [child.pid for child in children]
@@ -323,6 +324,7 @@ def test_what_ended_is_told(source: str) -> None:
     assert [ended[child.pid].exit_code >> 8 for child in children] == [0, 1, 2]
     assert {row.event for row in ended.values()} == {"exit"}
     assert {row.cmdline[0] for row in ended.values()} == {"sh"}
+    assert [ended[child.pid].cmdline_cut for child in children] == [False, False, True]
     with pytest.raises(fastproc.Error, match="exits=True"):
         fastproc.Collector("pid", source=source).exits()
 

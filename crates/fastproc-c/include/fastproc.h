@@ -634,9 +634,11 @@ size_t fastproc_cgroups_cpu_count(const struct fastproc_cgroups *handle, size_t 
 int fastproc_cgroups_cpu_time_ns(const struct fastproc_cgroups *handle, size_t index, size_t cpu, uint64_t *value);
 
 /**
- * Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. Nanoseconds.
+ * Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. Exact, or on a whole tick of 10 ms if text or the service has rounded it: see `is_same_start()` of the library for Rust. Nanoseconds.
  */
-int fastproc_identity_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+int fastproc_identity_start_ns(const struct fastproc *handle,
+                               size_t index,
+                               uint64_t *value);
 
 /**
  * Process id, in the pid namespace of `/proc` (`task->tgid`).

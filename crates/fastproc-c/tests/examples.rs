@@ -152,6 +152,27 @@ fn examples_say_what_proc_says() {
 }
 
 #[test]
+fn valgrind_finds_no_error_and_no_leak() {
+    if !gate::programs(&["cc", "pkg-config", "valgrind"]) || !gate::bpf() {
+        return;
+    }
+    let prefix = common::install("valgrind");
+    let program = common::compile(&prefix, Path::new("examples/one_process.c"));
+    // With the records of BPF, and with the texts of /proc.
+    for uid in [0, NOBODY] {
+        let text = run(Command::new("valgrind")
+            .args(["--quiet", "--leak-check=full", "--error-exitcode=9"])
+            .arg(&program)
+            .arg("1")
+            .uid(uid)
+            .gid(uid)
+            .current_dir("/")
+            .env("FASTPROC_SOCKET", prefix.join("nowhere")));
+        assert!(text.contains("\nppid 0\n"), "{text}");
+    }
+}
+
+#[test]
 fn a_program_is_built_with_what_lies_where_the_library_was_built() {
     if !gate::programs(&["cc", "pkg-config"]) {
         return;

@@ -11,7 +11,8 @@ use std::{
 
 use clap::ValueEnum;
 use fastproc::{
-    Cmdline, Host, Process,
+    Cmdline, Host, Process, Texts,
+    access::Viewer,
     difference::Ended,
     exits::{Event, Exit, Programs},
     host::boottime_ns,
@@ -33,11 +34,19 @@ use crate::{
 
 const AFTER_HELP: &str = "\
 Fields and filters are those of fastproc ps; see fastproc ps --help. For an exited process these
-fields are known: pid, ppid, comm, cmdline, user, ruser, group, rgroup, cgroup_id, cgroup and
-container (while the cgroup exists), starttime, start, ended, etime (its lifetime), time, utime,
-stime, guest_time, pcpu (over its lifetime), the times and faults of its children (cutime …),
+fields are known: pid, ppid, comm, cmdline, cmdline_cut, user, ruser, group, rgroup, cgroup_id,
+cgroup and container (while the cgroup exists), starttime, start, ended, etime (its lifetime), time,
+utime, stime, guest_time, pcpu (over its lifetime), the times and faults of its children (cutime …),
 minflt, majflt, nvcsw, nivcsw, vmhwm (its largest resident memory), the fields of its I/O, flags,
 status, exit_code and final. The other fields are unknown, and refused as columns and in filters.
+
+cmdline has the arguments with which the process executed its program; if it executed nothing, those
+of its parent, if that had executed its program before the fork. It is unknown if that exec was not
+recorded, for example before this command started, and if another process than the parent may have
+forked it: an orphan, a child of an init or of a subreaper. At most 4 KiB are kept; 1 KiB while those
+of running processes have more than 4 MiB, and 512 bytes while events come faster than they are read.
+If a line is cut, cmdline_cut is true, and a table shows … at the end. A filter shows a process if
+what is missing of its command line might meet the condition.
 
 A process is shown when its parent has waited for it and the kernel has released it, with the
 kernel's final values. If the kernel's last record of it was lost, the process is shown some seconds
@@ -64,6 +73,10 @@ The command runs until Ctrl-C, --count, or until the reader of its output goes a
 Privileges:
   Recording exits needs the privileges to read by BPF, or a service. A service shows each user what
   the kernel would show that user; it has no execs, and reports some tenths of a second later.
+  Without the right to trace all processes, as after setcap cap_bpf,cap_perfmon+ep, this command
+  shows all exits, but no exit status and no I/O, and arguments only of your own processes. A process
+  is yours if all its ids, its user namespace and its capabilities are yours, both when it executed
+  its program and when it ended.
 
 Exit status:
   0  at least one row was shown
@@ -176,7 +189,9 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let shown = columns.iter().map(|column: &Column| column.field);
     let looked_at = shown.chain(args.filter.iter().flat_map(Filter::fields));
     let looked_at: Vec<_> = looked_at.collect();
-    let cmdlines = looked_at.iter().any(|field| field.name == "cmdline");
+    let cmdlines = looked_at
+        .iter()
+        .any(|field| field.texts().contains(Texts::CMDLINE));
     // Before privileges are dropped, and before any signal can be missed.
     let stops = Stops::new()?;
     let host = Host::read()?;
@@ -265,12 +280,14 @@ impl Stream {
     fn take(
         &mut self,
         event: &Event<'_>,
+        viewer: &Viewer,
         programs: Option<&mut Programs>,
     ) -> Result<(), OutputError> {
         match event {
             Event::Exit(exit) => {
-                let cmdline = programs.and_then(|programs| programs.cmdline(exit));
-                self.show_exit(exit, cmdline)
+                let line = programs.and_then(|programs| programs.line(exit));
+                let line = line.as_ref();
+                self.show_exit(exit, line.and_then(|line| line.shown_to(viewer, exit)))
             }
             Event::Exec(exec) => {
                 if let Some(programs) = programs {

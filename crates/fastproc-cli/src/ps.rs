@@ -91,8 +91,12 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         return Err(UsageError::Exits(Box::new(error)).into());
     }
     privileges::drop()?;
+    let mut lookup = Lookup::new(collector.host(), false)?;
+    if args.exited && cmdlines {
+        lookup.details.keep_earlier_cmdlines();
+    }
     let mut screen = Screen {
-        lookup: Lookup::new(collector.host(), false)?,
+        lookup,
         writer,
         sort,
         top: args.top.unwrap_or(usize::MAX),

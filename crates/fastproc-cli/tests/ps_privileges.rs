@@ -6,11 +6,11 @@ use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
-use common::for_everyone;
-use fastproc_testbed::{Change, Changing, Folder, alone, gate, wait_until};
+use common::{Lines, for_everyone};
+use fastproc_testbed::{Change, Changing, Folder, alone, ended_shell, gate, wait_until};
 use serde_json::Value;
 
 const NOBODY: u32 = 65534;
@@ -197,6 +197,53 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// With the right to record, but not to trace others, as by setcap(8).
+#[test]
+fn exits_show_nobody_the_arguments_of_others() {
+    if !gate::bpf() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let copy = for_everyone();
+    for execs in [&["--execs"][..], &[]] {
+        let mut recording = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .args(["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"])
+            .arg(copy.join("fastproc"))
+            .args(["exits", "--quiet", "--format", "csv"])
+            .args(["-o", "event,pid,status,rchar,cmdline", "--filter"])
+            .arg(format!("ppid == {} && comm == sh", std::process::id()))
+            .args(execs)
+            .current_dir("/")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("setpriv is installed");
+        let lines = Lines::new(recording.stdout.take().expect("a pipe"));
+        lines.line("a heading");
+        let others = ended_shell(0, "secret");
+        let own = ended_shell(65534, "known");
+        let mut told = Vec::new();
+        while !told
+            .iter()
+            .any(|line: &String| line.starts_with(&format!("exit,{own},")))
+        {
+            told.push(lines.line("what exits and executes"));
+        }
+        recording.kill().expect("it is ours");
+        recording.wait().expect("it is ours");
+        let of = |pid: u32| {
+            told.iter()
+                .filter(move |line| line.contains(&format!(",{pid},")))
+        };
+        // Before the shell executes, it is a fork of this test, whose name is another.
+        assert!(of(others).count() >= 1, "{told:?}");
+        assert!(of(others).all(|line| line.ends_with(",,,")), "{told:?}");
+        assert!(
+            of(own).any(|line| line.starts_with("exit") && line.contains("known")),
+            "{told:?}"
+        );
+    }
 }
 
 /// Newer kernels show it with `CAP_PERFMON`, and no other guarded field.

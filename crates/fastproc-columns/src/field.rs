@@ -200,7 +200,7 @@ impl Field {
     /// The texts of a process that it needs; a collector may read them with the snapshot.
     pub fn texts(&self) -> Texts {
         match self.name {
-            "cmdline" => Texts::CMDLINE,
+            "cmdline" | "cmdline_cut" => Texts::CMDLINE,
             "exe" => Texts::EXE,
             _ => Texts::empty(),
         }

@@ -179,7 +179,7 @@ impl<F: Copy> Condition<F> {
     }
 
     pub(crate) fn admits(&self, row: &mut impl Values<F>, scratch: &mut Vec<u8>) -> bool {
-        self.root.test(row, scratch) == Some(true)
+        self.root.test(row, true, scratch) == Some(true)
     }
 }
 
@@ -194,26 +194,39 @@ impl<F: Copy> Node<F> {
         }
     }
 
-    /// `None`: not known. A condition on an unknown value is unknown, unless the other conditions decide.
-    fn test(&self, row: &mut impl Values<F>, scratch: &mut Vec<u8>) -> Option<bool> {
+    /// `None`: not known. A condition on an unknown value is unknown, unless the other conditions decide. A condition that
+    /// the missing end of a cut command line decides is `wanted`: what admits the row, which would else be missed.
+    fn test(&self, row: &mut impl Values<F>, wanted: bool, scratch: &mut Vec<u8>) -> Option<bool> {
         match self {
             Self::Truth(field) => row.value(*field).truth(),
-            Self::Compare(field, Operator::Equal, literal) => literal.equals(*field, row, scratch),
+            Self::Compare(field, Operator::Equal, literal) => {
+                literal.equals(*field, row, wanted, scratch)
+            }
             Self::Compare(field, Operator::NotEqual, literal) => {
-                let equals = literal.equals(*field, row, scratch);
+                let equals = literal.equals(*field, row, !wanted, scratch);
                 equals.map(|equals| !equals)
             }
             Self::Compare(field, operator, literal) => {
-                let ordering = literal.compare(&row.value(*field), scratch)?;
+                let value = row.value(*field);
+                if literal.may_begin_with(&value, scratch) {
+                    return Some(wanted);
+                }
+                let ordering = literal.compare(&value, scratch)?;
                 Some(operator.holds(ordering))
             }
             Self::Match(field, pattern) => {
                 let value = row.value(*field);
-                Some(pattern.is_match(value.text(scratch)?))
+                let is_cut = value.is_cut();
+                let text = value.text(scratch)?;
+                let found = pattern.find(text);
+                if is_cut && found.is_none_or(|found| found.end() == text.len()) {
+                    return Some(wanted);
+                }
+                Some(found.is_some())
             }
-            Self::Not(node) => node.test(row, scratch).map(|truth| !truth),
-            Self::All(nodes) => decide(nodes, false, |node| node.test(row, scratch)),
-            Self::Any(nodes) => decide(nodes, true, |node| node.test(row, scratch)),
+            Self::Not(node) => node.test(row, !wanted, scratch).map(|truth| !truth),
+            Self::All(nodes) => decide(nodes, false, |node| node.test(row, wanted, scratch)),
+            Self::Any(nodes) => decide(nodes, true, |node| node.test(row, wanted, scratch)),
         }
     }
 }
@@ -418,6 +431,54 @@ mod tests {
         assert!(!admits("utime > 1s && pid == 42"));
         assert!(admits("utime > 1s || pid == 42"));
         assert!(admits("!(utime > 1s && pid == 1)"));
+    }
+
+    /// A filter that depends on the missing end would wait for ever.
+    #[test]
+    fn a_cut_command_line_meets_what_its_end_might_meet() {
+        let exit = fastproc::exits::Exit::default();
+        let record = exit.to_record();
+        let host = fastproc::Host::read().expect("a machine");
+        let mut lookup = Lookup::new(&host, true).expect("/proc");
+        let change = fastproc::difference::Ended::whole(&exit).change(&record);
+        let mut admits = |text: &str, cut| {
+            let filter: Filter = text.parse().unwrap_or_else(|error| panic!("{error}"));
+            let line = fastproc::Cmdline {
+                bytes: b"java\0-cp\0a",
+                cut,
+            };
+            filter.admits(&Row::ended(change, Some(line)), &mut lookup)
+        };
+        for filter in [
+            "cmdline =~ Main",
+            "cmdline =~ 'Main$'",
+            "cmdline !~ Main",
+            "!(cmdline =~ Main)",
+            "cmdline =~ 'a$' && cmdline !~ 'a$'",
+            "cmdline == 'java -cp a.jar'",
+            "cmdline != 'java -cp a.jar'",
+            "cmdline > 'java -cp a.jar' && cmdline < 'java -cp a.jar'",
+            "cmdline =~ Main && cmdline_cut",
+            "cmdline =~ java",
+        ] {
+            assert!(admits(filter, true), "{filter}");
+        }
+        // What is there decides.
+        for filter in [
+            "cmdline !~ java",
+            "!(cmdline =~ java)",
+            "cmdline == 'java -cp'",
+            "cmdline == 'java -cp b'",
+            "cmdline > python",
+            "cmdline =~ Main && pid == 1",
+            "cmdline =~ Main && !cmdline_cut",
+        ] {
+            assert!(!admits(filter, true), "{filter}");
+        }
+        for filter in ["cmdline =~ Main", "cmdline != 'java -cp a'", "cmdline_cut"] {
+            assert!(!admits(filter, false), "{filter}");
+        }
+        assert!(admits("cmdline =~ ' a$'", false));
     }
 
     #[test]

@@ -249,6 +249,9 @@ impl Lookup {
     /// Uses this snapshot: sets the clock to its time, and discards cached details.
     pub fn set_clock(&mut self, snapshot: &Snapshot<'_>) {
         self.details.renew();
+        if snapshot.stats().lost_exits > 0 {
+            self.details.forget_earlier_cmdlines();
+        }
         self.set_time(snapshot.stats().kernel_end_ns());
     }
 

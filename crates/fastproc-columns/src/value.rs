@@ -205,6 +205,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Whether it is a command line of which the end is missing.
+    pub const fn is_cut(&self) -> bool {
+        matches!(self, Self::Arguments(Cmdline { cut: true, .. }))
+    }
+
     /// The bytes of a text, to compare and to search. Arguments are joined by spaces.
     pub fn text<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]>
     where

@@ -7,8 +7,8 @@ use std::{
 };
 
 use fastproc::{
-    Collector, Fields, Refusal, SnapshotStats, SourceKind, cgroups, container::Names,
-    counters::Counters,
+    Collector, Fields, Refusal, SnapshotStats, SourceKind, access::may_trace_all, cgroups,
+    container::Names, counters::Counters,
 };
 use rustix::thread::{CapabilitySet, capabilities};
 
@@ -71,6 +71,8 @@ pub struct Exporter {
     cgroups: Option<CgroupMetrics>,
     counters_by: &'static str,
     proc_hides: bool,
+    /// Whether the kernel shows the I/O of all processes, or itself decides of which.
+    shows_io: bool,
     sees_all: bool,
     stats: Option<SnapshotStats>,
     counters_current: bool,
@@ -103,9 +105,8 @@ impl Exporter {
         if tracker.wants().container || settings.regroups || settings.cgroups.is_some() {
             fields |= Fields::CGROUP;
         }
-        let mut collector = Collector::builder()
+        let builder = Collector::builder()
             .source(settings.source)
-            .fields(fields)
             // It takes snapshots itself, and a service may be part of the same process.
             .service_socket(None)
             // Processes that a walk misses are rare, and listing thousands of processes takes as long as walking them.
@@ -114,8 +115,13 @@ impl Exporter {
             .lone_threads(false)
             .exits(settings.exits)
             .exit_cmdlines(settings.exits)
-            .reuse_opening(true)
-            .open()?;
+            .reuse_opening(true);
+        let mut collector = builder.clone().fields(fields).open()?;
+        let shows_io = collector.source() == SourceKind::Procfs || may_trace_all();
+        if !shows_io {
+            // BPF does not ask whether the kernel would show it.
+            collector = builder.fields(fields - Fields::IO).open()?;
+        }
         let counters = fastproc::counters::Options::new()
             .bpf(settings.source != Some(SourceKind::Procfs))
             .readers(1)
@@ -144,7 +150,8 @@ impl Exporter {
             } else {
                 "procfs"
             },
-            sees_all: sees_all(collector.source(), proc_hides),
+            shows_io,
+            sees_all: sees_all(collector.source(), proc_hides || !shows_io),
             host_metrics: HostMetrics::new(Counters::reader(&counters), settings.host, &others),
             cgroups,
             collector,
@@ -221,7 +228,8 @@ impl Exporter {
 
     /// Reads everything once. An error is counted in the metrics, and returned.
     pub fn collect(&mut self) -> Result<(), OpenError> {
-        self.sees_all = sees_all(self.collector.source(), self.proc_hides);
+        let hides = self.proc_hides || !self.shows_io;
+        self.sees_all = sees_all(self.collector.source(), hides);
         let counters = self.host_metrics.collect();
         self.counters_current = counters.is_ok();
         self.counter_errors += u64::from(counters.is_err());
@@ -340,9 +348,10 @@ impl Exporter {
 }
 
 /// Whether the kernel hides nothing from this thread: BPF is not restricted, `/proc` requires `CAP_SYS_PTRACE`. With
-/// `hidepid` the names of groups are hidden as well, wherever the numbers come from.
-fn sees_all(source: SourceKind, proc_hides: bool) -> bool {
-    let by_bpf = source != SourceKind::Procfs && !proc_hides;
+/// `hidepid` the names of groups are hidden as well, wherever the numbers come from; and I/O from a user who may load
+/// BPF programs, but not trace other users' processes.
+fn sees_all(source: SourceKind, hides: bool) -> bool {
+    let by_bpf = source != SourceKind::Procfs && !hides;
     by_bpf
         || capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
 }

@@ -91,7 +91,9 @@ impl Records {
 /// Whether the kernel shows this process everything, so that records, which are read without permission checks, show no
 /// more.
 fn may_see_all() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // It has the name of this process, which may be any bytes.
+    let status = std::fs::read("/proc/self/status").unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
     let value = |name: &str| {
         status
             .lines()

@@ -6,11 +6,12 @@
 use std::{
     collections::VecDeque,
     os::fd::{AsRawFd, BorrowedFd},
+    sync::Arc,
 };
 
 use fastproc::{
-    Cmdline,
-    exits::{self, Event, Exit, Programs},
+    access::Viewer,
+    exits::{self, Event, ExecLine, Exit, Programs},
 };
 
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// Bytes of command lines that are kept. Above this the oldest exits lose theirs, but stay.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 12 << 20;
 
 /// The kernel may have been short of memory, or of room for another program.
 const TRY_AGAIN_AFTER_NS: u64 = 10_000_000_000;
@@ -28,16 +29,12 @@ const TRY_AGAIN_AFTER_NS: u64 = 10_000_000_000;
 struct Kept {
     number: u64,
     exit: Exit,
-    line: Box<[u8]>,
-    cut: bool,
+    line: Option<Arc<ExecLine>>,
 }
 
 impl Kept {
-    fn line(&self) -> Option<Cmdline<'_>> {
-        (!self.line.is_empty()).then_some(Cmdline {
-            bytes: &self.line,
-            cut: self.cut,
-        })
+    fn line_bytes(&self) -> usize {
+        self.line.as_ref().map_or(0, |line| line.len())
     }
 }
 
@@ -55,7 +52,7 @@ struct Queue {
 
 impl Queue {
     fn push(&mut self, one: Kept) {
-        self.bytes += one.line.len();
+        self.bytes += one.line_bytes();
         self.kept.push_back(one);
         if self.kept.len() > self.most {
             self.drop_first();
@@ -63,14 +60,15 @@ impl Queue {
         while self.bytes > MOST_BYTES
             && let Some(oldest) = self.kept.get_mut(self.without_line)
         {
-            self.bytes -= std::mem::take(&mut oldest.line).len();
+            self.bytes -= oldest.line_bytes();
+            oldest.line = None;
             self.without_line += 1;
         }
     }
 
     fn drop_first(&mut self) {
         if let Some(first) = self.kept.pop_front() {
-            self.bytes -= first.line.len();
+            self.bytes -= first.line_bytes();
             self.without_line = self.without_line.saturating_sub(1);
         }
     }
@@ -134,7 +132,9 @@ impl Exits {
 
     /// Begins recording, if the kernel allows it.
     pub(crate) fn start(&mut self, now_ns: u64) {
-        let exits = exits::Exits::builder().execs(true).open();
+        // Each reader is shown its own part.
+        let exits = exits::Exits::builder().viewer(Viewer::All);
+        let exits = exits.execs(true).open();
         self.begin(exits.ok(), now_ns);
     }
 
@@ -182,15 +182,12 @@ impl Exits {
         let (queue, last) = (&mut self.queue, &mut self.last);
         let read = exits.read(|event| match event {
             Event::Exit(exit) => {
-                let line = programs.cmdline(&exit);
                 *last += 1;
-                let one = Kept {
+                queue.push(Kept {
                     number: *last,
                     exit,
-                    line: line.map_or(&[][..], |line| line.bytes).into(),
-                    cut: line.is_some_and(|line| line.cut),
-                };
-                queue.push(one);
+                    line: programs.line(&exit),
+                });
             }
             Event::Exec(exec) => programs.begins(&exec),
             _ => {}
@@ -248,7 +245,7 @@ impl Exits {
 
     /// The number of these exits, and the bytes of their command lines.
     pub(crate) fn count(&self, range: Range) -> (usize, usize) {
-        let each = self.within(range).map(|one| one.line.len());
+        let each = self.within(range).map(Kept::line_bytes);
         each.fold((0, 0), |(count, bytes), line| (count + 1, bytes + line))
     }
 
@@ -256,14 +253,15 @@ impl Exits {
     pub(crate) fn write(&self, range: Range, view: View, mask: &Mask, parts: &mut Parts<'_>) {
         let lines = &mut *parts.exit_lines;
         let mut at = 0;
+        let viewer = view.into();
         for (one, to) in self.within(range).zip(&mut *parts.exits) {
-            let end = at + one.line.len();
-            let shows = end <= lines.len() && view.shows_arguments(&one.exit);
-            let line = one.line().filter(|_| shows);
+            let end = at + one.line_bytes();
+            let line = one.line.as_ref().filter(|_| end <= lines.len());
+            let line = line.and_then(|line| line.shown_to(&viewer, &one.exit));
             if let Some(line) = line {
                 lines[at..end].copy_from_slice(line.bytes);
             }
-            let exit = view.mask_exit(&one.exit);
+            let exit = viewer.redact_exit(&one.exit);
             *to = exit.to_exit_record(one.number, line, at as u32);
             if exit.status.is_none() {
                 mask.exit(to);
@@ -297,14 +295,13 @@ mod tests {
             queue.push(Kept {
                 number,
                 exit: Exit::default(),
-                line: vec![b'x'; LINE].into(),
-                cut: false,
+                line: Some(ExecLine::of_nobody(&[b'x'; LINE]).into()),
             });
             let newest = queue.kept.back().expect("it was pushed");
-            assert_eq!((newest.number, newest.line.len()), (number, LINE));
+            assert_eq!((newest.number, newest.line_bytes()), (number, LINE));
         }
         assert_eq!(queue.kept.len(), MOST, "no exit is dropped for its line");
-        let lines = queue.kept.iter().filter(|one| !one.line.is_empty());
+        let lines = queue.kept.iter().filter(|one| one.line.is_some());
         assert_eq!(
             (lines.count(), queue.bytes),
             (MOST_BYTES / LINE, MOST_BYTES)

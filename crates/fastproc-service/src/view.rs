@@ -3,8 +3,7 @@
 pub(crate) use fastproc::access::Mask;
 use fastproc::{
     Fields, Process,
-    access::{Access, Reader},
-    exits::Exit,
+    access::{Access, Reader, Viewer},
     record::{Io, Record},
 };
 
@@ -89,20 +88,11 @@ impl View {
     }
 }
 
-impl View {
-    /// An exited process, as it would have been shown.
-    pub(crate) fn mask_exit(&self, exit: &Exit) -> Exit {
-        match self {
-            Self::All => *exit,
-            Self::Of(reader) => reader.redact_exit(exit),
-        }
-    }
-
-    /// Whether the arguments of an exited process may be shown; its name always may.
-    pub(crate) fn shows_arguments(&self, exit: &Exit) -> bool {
-        match self {
-            Self::All => true,
-            Self::Of(reader) => reader.may_see_arguments(exit),
+impl From<View> for Viewer {
+    fn from(view: View) -> Self {
+        match view {
+            View::All => Self::All,
+            View::Of(reader) => Self::Of(reader),
         }
     }
 }

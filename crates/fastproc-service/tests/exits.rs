@@ -58,6 +58,17 @@ fn told(collector: &mut Collector, pids: &[u32], parent: u32) -> HashMap<u32, (E
     known
 }
 
+/// A program of root that has become nobody when it ends.
+fn ended_as_nobody(word: &str) -> u32 {
+    let script = format!("import os\nos.setgid({NOBODY}), os.setuid({NOBODY}), exit(7)");
+    let mut child = Command::new("/usr/bin/python3")
+        .args(["-c", &script, word])
+        .spawn()
+        .expect("python3 runs");
+    child.wait().expect("it ends");
+    child.id()
+}
+
 fn builder(served: &Served) -> fastproc::Builder {
     served
         .builder()
@@ -83,9 +94,9 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
         assert!(collector.exits_refused().is_none());
         its.give();
         its.wait();
-        let pids = [from.number(), from.number(), from.number()];
+        let pids = [(); 4].map(|()| from.number());
         let known = told(&mut collector, &pids, parent);
-        let [root, other, nobody] = pids.map(|pid| &known[&pid]);
+        let [root, other, nobody, turned] = pids.map(|pid| &known[&pid]);
         for (exit, line) in [root, other] {
             assert_eq!((exit.status, exit.io), (None, None));
             assert_eq!((exit.code(), exit.signal()), (None, None));
@@ -97,6 +108,8 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
             assert!(line.is_empty(), "{}", line.escape_ascii());
         }
         assert!(nobody.1.ends_with(b"unmistakable\0"));
+        // Root executed it, and may have erased its arguments before it became nobody.
+        assert_eq!((turned.0.uid, &*turned.1), (NOBODY, &b""[..]));
         assert_eq!((root.0.uid, other.0.uid), (0, OTHER));
         assert_eq!(nobody.0.code(), Some(7));
         assert_eq!(nobody.0.uid, NOBODY);
@@ -104,7 +117,8 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
     let mut collector = builder(&served).open().expect("it is served");
     own.wait();
     assert_eq!(served.status("/exits/readers"), 2);
-    let pids = [0, OTHER, NOBODY].map(|uid| ended_shell(uid, "unmistakable"));
+    let [root, other, nobody] = [0, OTHER, NOBODY].map(|uid| ended_shell(uid, "unmistakable"));
+    let pids = [root, other, nobody, ended_as_nobody("unmistakable")];
     own.give();
     for pid in pids {
         to.tell(pid);

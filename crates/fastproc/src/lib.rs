@@ -94,7 +94,7 @@ pub use snapshot::{
 pub use {
     base::{
         error::{error_chain, log_line},
-        host, regular_file,
+        host, mounts, regular_file,
     },
     collect::one_shot::OneShot,
     details::{Directories, Directory, owner, parse_rights},

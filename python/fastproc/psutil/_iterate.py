@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Union
 import psutil as _psutil
 
 from fastproc.psutil import _snapshot
-from fastproc.psutil._process import Process, _elsewhere
+from fastproc.psutil._process import Process, _adopted, _elsewhere
 from fastproc.psutil._snapshot import NEEDS, Snapshot
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def process_iter(attrs: Attributes | None = None, ad_value: Any = None) -> Itera
     """
     global _known  # noqa: PLW0603
     if _elsewhere():
-        yield from _of_psutil(attrs, ad_value)  # type: ignore[misc]
+        yield from map(_adopted, _of_psutil(attrs, ad_value))
         return
     names = _checked(attrs)
     served = names & NEEDS.keys()
@@ -90,10 +90,6 @@ def _processes(snapshot: Snapshot) -> list[Process]:
     return processes
 
 
-#: Attributes for which psutil is asked if the snapshot has None: a truncated name, and no terminal.
-_MAY_BE_NONE = {"name", "terminal"}
-
-
 @lru_cache(maxsize=16)
 def _info_of(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
     """Returns a function that makes the dictionary of a process: a literal takes half the time of ``dict(zip(…))``."""
@@ -112,7 +108,8 @@ def _infos(
         make = _MAKERS.get(name)
         values = make(snapshot, processes) if make else snapshot.of_all(name)
         columns[name] = values if values is not None else [None] * len(processes)
-        if values is None or name in _MAY_BE_NONE or snapshot.lacks(name):
+        # psutil is asked for a truncated name.
+        if values is None or name == "name" or snapshot.lacks(name):
             for at, value in enumerate(columns[name]):
                 if value is None:
                     gaps.setdefault(at, []).append(name)

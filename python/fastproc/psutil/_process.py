@@ -9,6 +9,7 @@ import psutil as _psutil
 from psutil import _pslinux
 
 from fastproc import _native
+from fastproc.psutil._snapshot import terminals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +22,14 @@ MAX_AGE = 0.5
 _TICKS = _pslinux.CLOCK_TICKS
 
 
+def _terminal(self: Any) -> Any:
+    terminals([int(self._parse_stat_file()["ttynr"])])
+    return _pslinux.Process.terminal(self)
+
+
 def _from_row(name: str) -> Callable[..., Any]:
     """Wraps a method of psutil: it tries the snapshot first."""
-    own = getattr(_pslinux.Process, name)
+    own = _terminal if name == "terminal" else getattr(_pslinux.Process, name)
 
     def method(self: Platform) -> Any:
         if self.row is None:
@@ -32,6 +38,20 @@ def _from_row(name: str) -> Callable[..., Any]:
         value = getattr(snapshot, name)(at)
         # If the value is unknown there, psutil finds it, or raises the right exception.
         return own(self) if value is None else value
+
+    method.__name__ = name
+    method.__doc__ = own.__doc__
+    return method
+
+
+def _change(name: str) -> Callable[..., Any]:
+    """Wraps a method of psutil that changes the process, which is then no longer as in the snapshot."""
+    own = getattr(_pslinux.Process, name)
+
+    def method(self: Platform, *arguments: Any) -> Any:
+        result = own(self, *arguments)
+        self.forget()
+        return result
 
     method.__name__ = name
     method.__doc__ = own.__doc__
@@ -51,6 +71,10 @@ class Platform(_pslinux.Process):
         self.row: tuple[Snapshot, int] | None = None
         if start_ticks is not None:
             self._ctime = float(start_ticks) / _TICKS
+
+    def forget(self) -> None:
+        """Use no value of the snapshot from now on."""
+        self.found = self.row = None
 
     def oneshot_enter(self) -> None:
         super().oneshot_enter()
@@ -77,6 +101,8 @@ class Platform(_pslinux.Process):
         "uids",
     ):
         locals()[_name] = _from_row(_name)
+    for _name in ("cpu_affinity_set", "nice_set", "wait"):
+        locals()[_name] = _change(_name)
     del _name
 
 
@@ -110,6 +136,19 @@ class Process(_psutil.Process):
         ident: tuple[int, float | None] = super()._get_ident()  # type: ignore[misc]
         return ident
 
+    def parent(self) -> Process | None:
+        """The parent, None if it is not known."""
+        parent: Process | None = _adopted(super().parent())
+        return parent
+
+    def children(self, recursive: bool = False) -> list[_psutil.Process]:
+        """The children, with ``recursive`` also theirs."""
+        return [_adopted(child) for child in super().children(recursive)]
+
+    def _send_signal(self, sig: int) -> None:
+        super()._send_signal(sig)  # type: ignore[misc]
+        self._proc.forget()
+
     def is_running(self) -> bool:
         """Whether this process is running, and no other one has its pid. Reads the current state."""
         if self._gone or self._pid_reused or self._ident[1] is None or _elsewhere():
@@ -126,6 +165,19 @@ class Process(_psutil.Process):
             pass
         # psutil handles the rare case.
         return super().is_running()
+
+
+#: psutil's own class, which install() replaces.
+_of_psutil: Any = _psutil.Process
+
+
+def _adopted(process: Any) -> Any:
+    """A process that psutil made, as one of this module's class."""
+    if type(process) is _of_psutil:
+        process.__class__ = Process
+        theirs, process._proc = process._proc, Platform(process.pid)
+        process._proc._ctime = theirs._ctime
+    return process
 
 
 def _elsewhere() -> bool:

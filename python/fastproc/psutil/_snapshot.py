@@ -61,6 +61,18 @@ def _seconds(column: list[Any]) -> list[Any]:
     return [None if ns is None else ns // _TICK_NS / _TICKS for ns in column]
 
 
+def terminals(numbers: list[Any]) -> dict[int, str]:
+    """The paths of all terminals by their numbers.
+
+    psutil lists them once, and lacks those that are made later: so again if one of ``numbers`` is not among them.
+    """
+    listed: Any = _psposix.get_terminal_map
+    if not listed().keys() >= set(filter(None, numbers)):
+        listed.cache_clear()
+    names: dict[int, str] = listed()
+    return names
+
+
 class Snapshot:
     """The columns of a snapshot as lists, and a method for each of psutil's that they can answer.
 
@@ -139,8 +151,7 @@ class Snapshot:
         lists = self._lists("terminal")
         if lists is None:
             return None
-        names = _psposix.get_terminal_map()
-        # Without a terminal psutil has None as well, and then searches itself.
+        names = terminals(lists[0])
         return [names.get(number) for number in lists[0]]
 
     @cached_property

@@ -20,7 +20,7 @@ def path_in(text: bytes) -> str | None:
 
 @lru_cache
 def _root() -> str | None:
-    with open("/proc/self/mountinfo") as lines:
+    with open("/proc/self/mountinfo", errors="surrogateescape") as lines:
         for line in lines:
             before, _, after = line.partition(" - ")
             if after.startswith("cgroup2 "):

@@ -332,6 +332,8 @@ RULES: dict[str, Rule] = {
     "tpgid": _of_stat("tpgid", int, lambda group: group == 0),
     "comm": name_by("stat", "comm"),
     "cmdline": _cmdline,
+    # No storm has arguments of 128 KiB.
+    "cmdline_cut": derived(lambda row: None if row["cmdline"] is None else False),
     "exe": _text(Same(("exe", lambda text: text.decode("utf-8", "surrogateescape")), "exe")),
     "state": _of_stat("state", str, lambda letter: isinstance(letter, str) and len(letter) == 1 and letter in STATES),
     "stat": _stat,

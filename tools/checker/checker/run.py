@@ -177,7 +177,7 @@ class StormProcess:
 def cgroup_roots() -> dict[str, Path]:
     """Where control groups are mounted: `cgroup2`, and `cpuset` of either version."""
     roots: dict[str, Path] = {}
-    with open("/proc/self/mountinfo") as lines:
+    with open("/proc/self/mountinfo", errors="surrogateescape") as lines:
         for line in lines:
             before, _, after = line.partition(" - ")
             path = Path(before.split()[4])

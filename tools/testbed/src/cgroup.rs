@@ -19,7 +19,8 @@ impl Cgroup {
     /// test may not write to it.
     pub fn new(path: &str) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let mounts = fs::read("/proc/self/mounts").ok()?;
+        let mounts = String::from_utf8_lossy(&mounts);
         let mut fields = mounts.lines().map(|line| line.split(' '));
         let root = fields.find_map(|mut line| {
             let point = line.nth(1)?;

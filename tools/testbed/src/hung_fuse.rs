@@ -7,16 +7,18 @@ use std::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Stdio},
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
     mount::{
-        FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
-        fsconfig_set_string, fsmount, fsopen,
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+        fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change,
+        move_mount,
     },
+    thread::UnshareFlags,
 };
 
 use crate::{
@@ -105,6 +107,20 @@ impl HungFuse {
     pub fn path(&self) -> PathBuf {
         let (pid, root) = (std::process::id(), self.root.as_raw_fd());
         format!("/proc/{pid}/fd/{root}").into()
+    }
+
+    /// Mounts it in a new mount namespace, which this thread gets and the processes that it starts.
+    ///
+    /// # Errors
+    ///
+    /// If this process may not mount.
+    pub fn mount_for_this_thread(&self, point: &Path) -> io::Result<()> {
+        sys::unshare(UnshareFlags::NEWNS)?;
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change("/", private)?;
+        let of_descriptor = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&self.root, "", rustix::fs::CWD, point, of_descriptor)?;
+        Ok(())
     }
 
     /// Stops answering.

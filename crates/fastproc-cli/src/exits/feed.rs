@@ -64,11 +64,14 @@ impl Feed {
     pub fn read(&mut self, stream: &mut Stream) -> Result<(), Failure> {
         let mut result = Ok(());
         match self {
-            Self::Own(exits, programs) => exits.read(|event| {
-                if result.is_ok() {
-                    result = stream.take(&event, programs.as_mut());
-                }
-            })?,
+            Self::Own(exits, programs) => {
+                let viewer = exits.viewer();
+                exits.read(|event| {
+                    if result.is_ok() {
+                        result = stream.take(&event, &viewer, programs.as_mut());
+                    }
+                })?;
+            }
             Self::Service(exits) => exits.read(|exit, cmdline| {
                 if result.is_ok() {
                     result = stream.show_exit(exit, cmdline);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     /// Those that the help names.
-    const KNOWN: &str = "pid ppid comm cmdline user ruser group rgroup cgroup_id starttime start ended etime time utime \
+    const KNOWN: &str = "pid ppid comm cmdline cmdline_cut user ruser group rgroup cgroup_id starttime start ended etime time utime \
                          stime guest_time pcpu cutime cstime cminflt cmajflt minflt majflt nvcsw nivcsw vmhwm read_bytes \
                          write_bytes rchar wchar syscr syscw flags status exit_code final state event cgroup container pod_uid";
 

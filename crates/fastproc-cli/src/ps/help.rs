@@ -25,7 +25,8 @@ const LONG: &str = r#"Fields:
 Filters:
   A filter compares fields with values. Comparisons are combined with &&, || and ! (or and, or,
   not) and parentheses. A comparison with an unknown value is neither true nor false, and its row is
-  not shown. Rates can be compared only with --interval.
+  not shown. Rates can be compared only with --interval. Of a command line that is cut, the missing
+  end might decide a comparison; then the row is shown.
     == != < <= > >=  compare numbers, or texts byte by byte
     =~ !~            test whether a text matches a regular expression, or does not
   Write a value as a column shows it:
@@ -69,7 +70,9 @@ Formats:
   is an object {"escaped": "…"}. An escaped text, and every text in a table or CSV, has \\ for a
   backslash, \n \t \r \0 \u{…} for characters that cannot be printed or that could change how the
   rest is displayed, and \xHH for bytes that are not UTF-8. The arguments of a command are an array
-  in JSON; in CSV they are separated by spaces, and a space within an argument is \x20. With
+  in JSON; in CSV they are separated by spaces, and a space within an argument is \x20. A command
+  line is cut after 128 KiB, that of an exited process after 4 KiB: a table shows … at its end, JSON
+  has "cmdline_cut":true after it, and CSV has a column if you ask for the field cmdline_cut. With
   --no-formulas, no text in CSV begins with = + - or @, so that a spreadsheet does not take it for a
   formula. A table puts U+2068 and U+2069 around names that are written from right to left.
 

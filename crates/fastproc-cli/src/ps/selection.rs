@@ -56,7 +56,9 @@ impl Choice {
 
 /// The controlling terminal of this process, or 0.
 fn own_terminal() -> u32 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // It has the name of this process, which may be any bytes.
+    let stat = fs::read("/proc/self/stat").unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     // State, parent, group and session precede it.
     let number = after_name.split(' ').nth(4);

@@ -341,3 +341,30 @@ fn capabilities_are_enough() {
     assert_nothing_is_hidden(&metrics);
     assert_eq!(capabilities(&server, "CapAmb"), 0);
 }
+
+/// With the right to load BPF programs, but not to trace other users' processes, as by setcap(8).
+#[test]
+fn io_of_others_is_unknown_to_a_user_who_may_only_load_bpf_programs() {
+    if !gate::bpf() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let as_user = |uid: u32| {
+        let uid = &*uid.to_string();
+        let output = Command::new("setpriv")
+            .args(["--reuid", uid, "--regid", uid, "--clear-groups"])
+            .args(["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"])
+            .arg(folder.programs())
+            .args(["serve", "--source=bpf", "--once-to-stdout-delay=10ms"])
+            .output()
+            .expect("it can be started");
+        assert!(output.status.success(), "{output:?}");
+        Metrics::parse(std::str::from_utf8(&output.stdout).expect("it is UTF-8"))
+    };
+    for (metrics, sees_all) in [(as_user(NOBODY), false), (as_user(0), true)] {
+        let labels = metrics.labels("fastproc_source_info");
+        assert_eq!(labels["sees_all"], sees_all.to_string());
+        let unknown = metrics.get("namedprocess_scrape_partial_errors", &[]);
+        assert!(sees_all || unknown > Some(0.0), "{unknown:?}");
+    }
+}

@@ -5,9 +5,9 @@ use fastproc::Fields;
 use super::{
     Field, Get, containers, limits,
     values::{
-        command_line, flags, label, lifetime_share, name, namespace_id, nested, nice, number_in,
-        numbers, policy, rolled_up, scheduling_class, started, state_as_in_ps, status, terminal,
-        waiting_in,
+        command_line, command_line_cut, flags, label, lifetime_share, name, namespace_id, nested,
+        nice, number_in, numbers, policy, rolled_up, scheduling_class, started, state_as_in_ps,
+        status, terminal, waiting_in,
     },
 };
 use crate::{
@@ -61,10 +61,11 @@ pub static FIELDS: &[Field] = &[
     identity("tty_nr", Unit::Number, "controlling terminal as a device number, or 0", |s, _| s.process.identity().tty_nr.into()).signed().of_living(),
     identity("tpgid", Unit::Number, "foreground process group of the terminal, or -1", |s, _| s.process.identity().tpgid.into()).signed().of_living(),
     identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_record(Fields::empty()).of_thread(),
-    identity("cmdline", Unit::Text, "command line, at most 128 KiB; if there is none, a table shows the name in brackets", command_line)
+    identity("cmdline", Unit::Text, "command line, at most 128 KiB, of an exited process 4 KiB; if there is none, a table shows the name in brackets", command_line)
         .arguments()
         .also(&["args", "cmd", "command"])
         .command(),
+    identity("cmdline_cut", Unit::Truth, "whether the command line is longer than what cmdline has of it", command_line_cut),
     identity("exe", Unit::Text, "path of the program", |s, lookup| lookup.details.exe(s.process).map_or(Unknown, Value::Text)).guarded(),
     // State
     identity("state", Unit::Text, "state, a letter as in proc(5)", |s, _| Value::Text(&s.state().name().as_bytes()[..1]))

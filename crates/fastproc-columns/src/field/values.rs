@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// The process has executed no program since it was forked.
+const PF_FORKNOEXEC: u32 = 0x40;
+
 pub(super) fn lifetime_share<'x>(row: &Row<'_>, lookup: &Lookup, cpu_ns: u64) -> Value<'x> {
     Real(lookup.share_since(row.start_ns(), cpu_ns) * 100.0)
 }
@@ -31,7 +34,15 @@ pub(super) fn name<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
 pub(super) fn command_line<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     let Lookup { details, text, .. } = lookup;
     match row.event {
-        Some(Event::Exit(_, line)) => return Value::known(line, Value::Arguments),
+        Some(Event::Exit(exit, line)) => {
+            // A process that executed nothing has the line that a snapshot showed, whoever forked it.
+            let line = if exit.flags & PF_FORKNOEXEC == 0 {
+                line.or_else(|| details.earlier_cmdline(row.process))
+            } else {
+                details.earlier_cmdline(row.process).or(line)
+            };
+            return Value::known(line, Value::Arguments);
+        }
         Some(Event::Exec(exec)) => return Value::known(exec.cmdline, Value::Arguments),
         None => {}
     }
@@ -43,6 +54,14 @@ pub(super) fn command_line<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'
         }
         Ok(line) => Value::Arguments(line),
         Err(_) => Unknown,
+    }
+}
+
+pub(super) fn command_line_cut<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    match command_line(row, lookup) {
+        Value::Arguments(line) => Value::Truth(line.cut),
+        Value::NoArguments(_) => Value::Truth(false),
+        _ => Unknown,
     }
 }
 
@@ -228,4 +247,55 @@ pub(super) fn nested<'x>(
         return Unknown;
     }
     numbers(lookup, std::iter::once(outermost).chain(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Cmdline, Collector, SourceKind, difference::Ended, exits::Exit};
+
+    use super::*;
+
+    #[test]
+    fn an_exit_has_the_command_line_that_the_snapshot_before_showed() {
+        let opened = Collector::builder().source(Some(SourceKind::Procfs)).open();
+        let mut collector = opened.expect("/proc is there");
+        let mut lookup = Lookup::new(collector.host(), true).expect("/proc is there");
+        let snapshot = collector.snapshot().expect("a snapshot");
+        let own = snapshot.get(std::process::id()).expect("it runs");
+        let mut exit = Exit::default();
+        exit.pid = own.pid();
+        (exit.start_ns, exit.comm) = (own.identity().start_ns, own.identity().comm);
+        let shown = |exit: &Exit, recorded: Option<&'static [u8]>, lookup: &mut Lookup| {
+            let record = exit.to_record();
+            let line = recorded.map(|bytes| Cmdline { bytes, cut: true });
+            let row = Row::ended(Ended::whole(exit).change(&record), line);
+            match command_line(&row, lookup) {
+                Value::Arguments(line) => Some(line.bytes.to_vec()),
+                _ => None,
+            }
+        };
+        let line = lookup.details.cmdline(own).expect("readable").bytes;
+        let line = Some(line.to_vec());
+        lookup.details.renew();
+        assert_eq!(
+            shown(&exit, None, &mut lookup),
+            None,
+            "execs are not recorded"
+        );
+        lookup.details.keep_earlier_cmdlines();
+        lookup.details.cmdline(own).expect("readable");
+        lookup.details.renew();
+        assert_eq!(shown(&exit, None, &mut lookup), line);
+        // Its last exec is newer than that snapshot, if it was recorded.
+        let executed = Some(b"executed".to_vec());
+        assert_eq!(shown(&exit, Some(b"executed"), &mut lookup), executed);
+        exit.flags = PF_FORKNOEXEC;
+        assert_eq!(shown(&exit, Some(b"of its parent"), &mut lookup), line);
+        // Another program, since an exec gives another name.
+        exit.comm[0] ^= 1;
+        assert_eq!(shown(&exit, None, &mut lookup), None);
+        exit.comm[0] ^= 1;
+        lookup.details.forget_earlier_cmdlines();
+        assert_eq!(shown(&exit, None, &mut lookup), None, "execs were lost");
+    }
 }

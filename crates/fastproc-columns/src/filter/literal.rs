@@ -61,6 +61,17 @@ impl Literal {
         })
     }
 
+    /// Whether this is a text that begins with a cut command line, so that the missing end decides how they compare.
+    pub fn may_begin_with(&self, value: &Value<'_>, scratch: &mut Vec<u8>) -> bool {
+        let Meaning::Text(text) = &self.meaning else {
+            return false;
+        };
+        value.is_cut()
+            && value
+                .text(scratch)
+                .is_some_and(|start| text.starts_with(start))
+    }
+
     /// Compares a value with the literal. `None` if the value is unknown.
     pub fn compare(&self, value: &Value<'_>, scratch: &mut Vec<u8>) -> Option<Ordering> {
         match (&self.meaning, *value) {
@@ -82,14 +93,19 @@ impl Literal {
         }
     }
 
-    /// Whether the value equals this literal, or is shown like it: rounded to its decimals, or in the form of a table.
+    /// Whether the value equals this literal, or is shown like it: rounded to its decimals, or in the form of a table; or
+    /// `if_cut`, if the missing end of a command line decides that.
     pub fn equals<F: Copy>(
         &self,
         field: F,
         row: &mut impl Values<F>,
+        if_cut: bool,
         scratch: &mut Vec<u8>,
     ) -> Option<bool> {
         let value = row.value(field);
+        if self.may_begin_with(&value, scratch) {
+            return Some(if_cut);
+        }
         if self.compare(&value, scratch)?.is_eq() {
             return Some(true);
         }

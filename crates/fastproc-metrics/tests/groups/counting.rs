@@ -99,6 +99,18 @@ fn a_pid_that_is_given_away_is_another_process() {
 }
 
 #[test]
+fn a_pid_that_is_given_away_within_a_tick_is_another_process() {
+    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    machine.start(10, 1, "web", FIRST + 1).cpu.minflt = 500;
+    machine.update(&mut tracker);
+    machine.exit(10);
+    machine.start(10, 1, "db", FIRST + 2).cpu.minflt = 40;
+    machine.update(&mut tracker);
+    assert_eq!(procs(&tracker, "web"), Some(0));
+    assert_eq!(procs(&tracker, "db"), Some(1));
+}
+
+#[test]
 fn start_times_of_another_precision_are_the_same_process() {
     let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
     machine.start(10, 1, "web", SECOND + 9_999_999).cpu.minflt = 5;
@@ -305,7 +317,8 @@ fn what_ends_is_counted_to_the_end_and_once() {
     machine.get(10).cpu.utime_ns = 6 * SECOND;
     machine.ended(20, 10, "cc", FIRST + 1, SECOND).nvcsw = 3;
     machine.ended.as_mut().expect("exits")[0].1 = Some("/usr/bin/gcc\0-c\0".into());
-    machine.ended(21, 10, "make", FIRST + 2, 2 * SECOND).nvcsw = 4;
+    let forked = machine.ended(21, 10, "make", FIRST + 2, 2 * SECOND);
+    (forked.nvcsw, forked.forked_by) = (4, Some(10));
     // A process that came and went before the first update.
     machine.ended(9, 1, "old", FIRST - 9, SECOND);
     machine.update(&mut tracker);
@@ -330,6 +343,25 @@ fn what_ends_is_counted_to_the_end_and_once() {
     machine.update(&mut tracker);
     assert_eq!(user(&tracker, "make"), Some(4 * SECOND));
     assert_eq!(user(&tracker, "gcc"), Some(SECOND));
+}
+
+#[test]
+fn an_exit_without_a_command_line_is_in_the_group_of_its_parent_only_if_that_forked_it() {
+    let rules = Rules::of_items(&[Item {
+        name: "{{.Comm}}".into(),
+        comms: Some(vec!["make".into(), "cc".into()]),
+        ..Item::default()
+    }]);
+    let mut tracker = tracker(|options| options.rules = rules.expect("rules"));
+    let mut machine = Machine::default();
+    machine.start(10, 1, "make", SECOND);
+    machine.ended = Some(Vec::new());
+    machine.update(&mut tracker);
+    machine.ended(21, 10, "cc", FIRST + 1, SECOND).forked_by = Some(10);
+    machine.ended(22, 10, "cc", FIRST + 2, 2 * SECOND);
+    machine.update(&mut tracker);
+    let user = |name: &str| group(&tracker, name).map(|group| group.total.get(Count::User));
+    assert_eq!((user("make"), user("cc")), (Some(SECOND), Some(2 * SECOND)));
 }
 
 #[test]

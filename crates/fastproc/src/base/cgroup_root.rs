@@ -4,12 +4,23 @@
 //! part. [`set`] chooses one of several.
 
 use std::{
+    ffi::OsString,
     fs, io,
+    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
 use super::{error::Error, mounts};
+
+/// A mount of the hierarchy, or of a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// The cgroup at its root.
+    pub(crate) root: Vec<u8>,
+    /// Where it is.
+    pub(crate) point: PathBuf,
+}
 
 /// `None`: any.
 static ROOT: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -22,7 +33,7 @@ static ROOT: OnceLock<Option<PathBuf>> = OnceLock::new();
 pub fn set(folder: &Path) -> Result<(), Error> {
     let failed = |source| Error::unreadable(folder.display().to_string(), source);
     let root = fs::canonicalize(folder).map_err(failed)?;
-    if mounts_at(&all(), Some(&root)).is_empty() {
+    if mounts_at(all(), Some(&root)).is_empty() {
         return Err(failed(io::Error::other(
             "no cgroup hierarchy of version 2 is mounted there; /proc/self/mountinfo says where one is",
         )));
@@ -41,31 +52,42 @@ pub(crate) fn is_set() -> bool {
     root().is_some()
 }
 
-/// The lines of `/proc/self/mountinfo` that have the mounts of the hierarchy.
-pub(crate) fn mountinfo() -> String {
-    chosen(&all())
+/// The mounts of the hierarchy to use.
+pub(crate) fn chosen() -> Vec<Mount> {
+    mounts_at(all(), root())
 }
 
-/// Those lines of this `mountinfo`.
-pub(crate) fn chosen(mountinfo: &str) -> String {
-    mounts_at(mountinfo, root())
+/// The mount of the hierarchy to use.
+pub(crate) fn first() -> Option<Mount> {
+    best(chosen())
+}
+
+/// A mount of the whole comes before that of a part.
+fn best(mounts: Vec<Mount>) -> Option<Mount> {
+    mounts.into_iter().min_by_key(|mount| mount.root != b"/")
 }
 
 fn root() -> Option<&'static Path> {
     ROOT.get_or_init(|| None).as_deref()
 }
 
-fn all() -> String {
-    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
+/// All mounts of the hierarchy that this process sees.
+pub(crate) fn all() -> Vec<Mount> {
+    of(&fs::read("/proc/self/mountinfo").unwrap_or_default())
 }
 
-/// The lines of mounts of the hierarchy, at this folder if one is named.
-fn mounts_at(mountinfo: &str, folder: Option<&Path>) -> String {
-    let lines = mountinfo.split_inclusive('\n').filter(|line| {
-        let mut mounts = mounts::of_cgroup2(line);
-        mounts.any(|(_, point)| folder.is_none_or(|folder| Path::new(point) == folder))
+fn of(mountinfo: &[u8]) -> Vec<Mount> {
+    let mounts = mounts::of_cgroup2(mountinfo).map(|mount| Mount {
+        root: mount.root.into_owned(),
+        point: OsString::from_vec(mount.point.into_owned()).into(),
     });
-    lines.collect()
+    mounts.collect()
+}
+
+/// Those at this folder, if one is named.
+fn mounts_at(mut mounts: Vec<Mount>, folder: Option<&Path>) -> Vec<Mount> {
+    mounts.retain(|mount| folder.is_none_or(|folder| mount.point == folder));
+    mounts
 }
 
 #[cfg(test)]
@@ -74,13 +96,16 @@ mod tests {
 
     #[test]
     fn one_mount_is_taken_of_several() {
-        let mounts = "25 19 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
-                      26 19 0:23 /part /mnt rw - cgroup2 none rw\n\
+        let mounts = b"25 19 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                      26 19 0:23 /part /mnt/my\\040cg rw - cgroup2 none rw\n\
                       27 19 0:24 / /host/sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
-        let at = |folder: Option<&str>| mounts_at(mounts, folder.map(Path::new));
-        assert_eq!(at(None).lines().count(), 2);
-        assert!(at(Some("/host/sys/fs/cgroup")).starts_with("27 "));
-        assert_eq!(at(Some("/sys/fs/cgroup/cpu")), "");
+        let at = |folder: Option<&str>| mounts_at(of(mounts), folder.map(Path::new));
+        assert_eq!(at(None).len(), 2);
+        assert_eq!(at(Some("/host/sys/fs/cgroup"))[0].root, b"/");
+        assert_eq!(at(Some("/mnt/my cg"))[0].root, b"/part");
+        assert!(at(Some("/sys/fs/cgroup/cpu")).is_empty());
+        assert_eq!(best(at(None)), best(at(Some("/host/sys/fs/cgroup"))));
+        assert_eq!(best(Vec::new()), None);
     }
 
     #[test]

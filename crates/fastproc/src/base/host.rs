@@ -7,9 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::fs::{major, minor};
-
-use crate::base::{error::Error, namespaces::Numbering, proc_root, time_namespace};
+use crate::base::{error::Error, mounts, namespaces::Numbering, proc_root, time_namespace};
 
 /// What the sources and renderers need to know about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +50,9 @@ pub(crate) fn possible_cpus() -> Result<u32, Error> {
     let possible = cpu_list("/sys/devices/system/cpu/possible");
     let possible = possible.map(|cpus| cpus.last().map_or(1, |last| last + 1));
     possible.or_else(|error| {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        bits_of_mask(&status).ok_or(error)
+        // It has the name of this process, which may be any bytes.
+        let status = fs::read("/proc/self/status").unwrap_or_default();
+        bits_of_mask(&String::from_utf8_lossy(&status)).ok_or(error)
     })
 }
 
@@ -167,20 +166,20 @@ pub fn proc_hides_processes() -> Result<bool, Error> {
     let root = proc_root::path("/proc");
     let device = fs::metadata(&root).map(|root| root.dev());
     let device = device.map_err(|source| Error::unreadable(root.display().to_string(), source))?;
-    Ok(hides_processes(&read("/proc/self/mountinfo")?, device))
+    let path = "/proc/self/mountinfo";
+    let mounts = fs::read(path).map_err(|source| Error::unreadable(path, source))?;
+    Ok(hides_processes(&mounts, device))
 }
 
 /// Whether this device, the proc file system, has the option in one of its mounts, which all have the same ones.
-fn hides_processes(mounts: &str, device: u64) -> bool {
-    let device = format!("{}:{}", major(device), minor(device));
-    mounts.lines().any(|line| {
-        let options = line.rsplit(' ').next().unwrap_or_default();
-        line.split(' ').nth(2) == Some(&device)
-            && options.split(',').any(|option| {
-                option
-                    .strip_prefix("hidepid=")
-                    .is_some_and(|level| !matches!(level, "0" | "off"))
-            })
+fn hides_processes(mountinfo: &[u8], device: u64) -> bool {
+    let mut mounts = mounts::parse(mountinfo).filter(|mount| mount.device == device);
+    mounts.any(|mount| {
+        mount.options.split(|&byte| byte == b',').any(|option| {
+            option
+                .strip_prefix(b"hidepid=")
+                .is_some_and(|level| !matches!(level, b"0" | b"off"))
+        })
     })
 }
 
@@ -201,12 +200,8 @@ fn cpus_of_stat(stat: &str) -> Vec<u32> {
         .collect()
 }
 
-fn read(path: &str) -> Result<String, Error> {
-    fs::read_to_string(Path::new(path)).map_err(|source| Error::unreadable(path, source))
-}
-
 fn cpu_list(path: &str) -> Result<Vec<u32>, Error> {
-    let text = read(path)?;
+    let text = fs::read_to_string(path).map_err(|source| Error::unreadable(path, source))?;
     parse_list(text.trim()).ok_or_else(|| Error::Host {
         path: path.into(),
         source: std::io::Error::other(format!("not a list of numbers: {text:?}")),
@@ -274,13 +269,14 @@ mod tests {
 
     #[test]
     fn mounts_tell_whether_processes_are_hidden() {
-        let mounts = "23 29 0:22 / /proc rw,nosuid shared:12 - proc proc rw\n\
+        let mounts = b"30 29 0:30 / /tmp/u\xff rw - fuse.f \xff rw\n\
+            23 29 0:22 / /proc rw,nosuid shared:12 - proc proc rw\n\
             40 29 0:45 / /host/proc rw,nosuid - proc proc rw,gid=5,hidepid=invisible\n\
             41 29 0:46 / /a rw - tmpfs hidepid=1 rw\n";
         let hides = |minor| hides_processes(mounts, rustix::fs::makedev(0, minor));
         assert!(hides(45) && !hides(22) && !hides(46) && !hides(4));
         assert!(!hides_processes(
-            "1 1 0:5 / /proc rw - proc proc rw,hidepid=off\n",
+            b"1 1 0:5 / /proc rw - proc proc rw,hidepid=off\n",
             5
         ));
     }

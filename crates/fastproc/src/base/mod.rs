@@ -3,7 +3,7 @@
 pub mod cgroup_root;
 pub mod error;
 pub mod host;
-pub(crate) mod mounts;
+pub mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod plain;
 pub mod proc_root;

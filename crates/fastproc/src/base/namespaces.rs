@@ -27,6 +27,12 @@ pub(crate) fn in_initial_cgroup_ns() -> bool {
     inode("self", "cgroup").map_or(true, |inode| inode == INITIAL_CGROUP_NS)
 }
 
+/// The inode number of this process's user namespace; 0 if it is not known.
+pub(crate) fn own_user_ns() -> u32 {
+    let inode = inode("self", "user").ok();
+    inode.and_then(|inode| inode.try_into().ok()).unwrap_or(0)
+}
+
 /// The inode number of this process's pid namespace.
 pub(crate) fn own_pid_ns() -> Result<u32, Error> {
     let inode = inode("self", "pid").ok();
@@ -59,15 +65,15 @@ impl Numbering {
             Err(_) => return Err(another()),
             Ok(_) => {}
         }
-        let status =
-            fs::read_to_string(proc_root::path("/proc/self/status")).map_err(|_| another())?;
+        // Both texts have the name of a process, which may be any bytes.
+        let text = |path| {
+            let text = fs::read(proc_root::path(path));
+            text.map(|text| String::from_utf8_lossy(&text).into_owned())
+        };
+        let status = text("/proc/self/status").map_err(|_| another())?;
         match levels(&status) {
             Some(1) => Ok(Self::Own),
-            _ if fs::read_to_string(proc_root::path("/proc/2/stat"))
-                .is_ok_and(|stat| is_kernel_thread(&stat)) =>
-            {
-                Ok(Self::Outer)
-            }
+            _ if text("/proc/2/stat").is_ok_and(|stat| is_kernel_thread(&stat)) => Ok(Self::Outer),
             _ => Err(another()),
         }
     }

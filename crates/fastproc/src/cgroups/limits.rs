@@ -39,19 +39,18 @@ impl LimitReader {
     /// # Errors
     /// The hierarchy is not mounted here.
     pub fn open() -> Result<Self, Error> {
-        let mounts = cgroup_root::mountinfo();
-        let (root, point) = super::tree::mount(&mounts).ok_or(Error::NotMounted)?;
-        let root = if root == "/" { "" } else { root };
-        Ok(Self::new(Tree::at(Path::new(point))?, root))
+        let mount = cgroup_root::first().ok_or(Error::NotMounted)?;
+        let root = mount.root.strip_suffix(b"/").unwrap_or(&mount.root);
+        Ok(Self::new(Tree::at(&mount.point)?, root))
     }
 
     /// Reads a folder with files of cgroups that were recorded. For tests.
     #[doc(hidden)]
     pub fn open_recorded(folder: &Path) -> Result<Self, Error> {
-        Ok(Self::new(Tree::at(folder)?, ""))
+        Ok(Self::new(Tree::at(folder)?, b""))
     }
 
-    fn new(tree: Tree, root: &str) -> Self {
+    fn new(tree: Tree, root: &[u8]) -> Self {
         Self {
             tree,
             root: root.into(),

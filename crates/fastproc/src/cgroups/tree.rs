@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{bounds::Bounds, error::Error, ids::Ids};
-use crate::base::{cgroup_root, error, mounts};
+use crate::base::{cgroup_root, error};
 
 /// Kept files have descriptors below the limit divided by this.
 const SPARED: u64 = 4;
@@ -65,9 +65,7 @@ struct Directory {
 
 impl Tree {
     pub(super) fn open() -> Result<Self, Error> {
-        let mounts = cgroup_root::mountinfo();
-        let (_, point) = mount(&mounts).ok_or(Error::NotMounted)?;
-        Self::at(Path::new(point))
+        Self::at(&cgroup_root::first().ok_or(Error::NotMounted)?.point)
     }
 
     pub(super) fn at(mount: &Path) -> Result<Self, Error> {
@@ -364,11 +362,6 @@ fn pread_all(file: impl AsFd, memory: &mut Vec<u8>) -> rustix::io::Result<usize>
             Err(error) => return Err(error),
         }
     }
-}
-
-/// The mount of the version 2 hierarchy: its root, and its mount point. A mount of the whole hierarchy comes first.
-pub(super) fn mount(mounts: &str) -> Option<(&str, &str)> {
-    mounts::of_cgroup2(mounts).min_by_key(|&(root, _)| root != "/")
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl Names {
         let mut found = self
             .roots
             .iter()
-            .filter_map(|root| runtime_files::labels(root, id, origin.runtime));
+            .filter_map(|root| runtime_files::labels(root, id, origin));
         found.next().unwrap_or_default()
     }
 }
@@ -218,7 +218,8 @@ mod tests {
         );
         root.write(
             &format!("run/containerd/io.containerd.runtime.v2.task/default/{ID}/config.json"),
-            r#"{"annotations": {"nerdctl/name": "cache"}}"#,
+            r#"{"annotations": {"nerdctl/name": "cache", "io.kubernetes.container.name": "db",
+                "io.kubernetes.cri.sandbox-name": "db-0"}}"#,
         );
         assert_eq!(
             root.labels(&in_pod(&format!("crio-{ID}.scope/container"))),
@@ -250,10 +251,43 @@ mod tests {
             &path,
             r#"{"Name": "/k8s_db_db-0_shop_34dd_0", "Config": {"Image": "sha256:1234", "Labels": {
                 "io.kubernetes.container.name": "db", "io.kubernetes.pod.name": "db-0",
-                "io.kubernetes.pod.namespace": "shop"}}}"#,
+                "io.kubernetes.pod.namespace": "shop",
+                "io.kubernetes.pod.uid": "34dd2e8f-b2b3-4d51-a2c6-5e5d1a2d4f11"}}}"#,
         );
+        let in_pod = in_pod(&format!("docker-{ID}.scope"));
         let expected = labels(Some("db"), Some("db-0"), Some("shop"), Some("sha256:1234"));
-        assert_eq!(root.labels(&cgroup), expected);
+        assert_eq!(root.labels(&in_pod), expected);
+        // Whoever starts a container chooses its labels.
+        let own = labels(
+            Some("k8s_db_db-0_shop_34dd_0"),
+            None,
+            None,
+            Some("sha256:1234"),
+        );
+        let another = in_pod.replace("34dd2e8f", "44dd2e8f");
+        for cgroup in [&cgroup, &another] {
+            assert_eq!(root.labels(cgroup), own, "{cgroup}");
+        }
+    }
+
+    #[test]
+    fn a_cgroup_in_that_of_a_container_never_has_the_name_of_another_container() {
+        let root = Root::new();
+        let other = ID.replace('3', "4");
+        for (id, name) in [(ID, "outer"), (&other, "victim")] {
+            root.write(
+                &format!("var/lib/docker/containers/{id}/config.v2.json"),
+                &format!(r#"{{"Name": "/{name}"}}"#),
+            );
+        }
+        for cgroup in [
+            format!("/docker/{ID}/docker/{other}"),
+            format!("/system.slice/docker-{ID}.scope/docker-{other}.scope"),
+            format!("/docker/{ID}/pod34dd2e8f-b2b3-4d51-a2c6-5e5d1a2d4f11/{other}"),
+        ] {
+            let expected = labels(Some("outer"), None, None, None);
+            assert_eq!(root.labels(&cgroup), expected, "{cgroup}");
+        }
     }
 
     #[test]

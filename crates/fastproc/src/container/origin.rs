@@ -58,7 +58,8 @@ impl Runtime {
 
 /// The container, pod and unit of a cgroup, according to its path.
 ///
-/// Of nested containers it has the innermost one. A member is `None` if it is not in the path.
+/// Of nested containers it has the outermost one, because whoever is in a container can name the cgroups below it. A
+/// member is `None` if it is not in the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Origin<'a> {
@@ -91,6 +92,13 @@ impl<'a> Origin<'a> {
         };
         let mut parent: &[u8] = b"";
         for folder in path.split(|&byte| byte == b'/') {
+            if origin.container.is_some() {
+                if folder == b"conmon" && parent.starts_with(b"libpod-") {
+                    // Podman's own process beside the container, with the cgroupfs driver.
+                    (origin.runtime, origin.container) = (None, None);
+                }
+                break;
+            }
             origin.enter(folder, parent);
             parent = folder;
         }
@@ -109,12 +117,8 @@ impl<'a> Origin<'a> {
             self.found(Runtime::from_prefix(prefix), id);
         } else if let Some(uid) = PodUid::from_folder(folder) {
             self.pod_uid = Some(uid);
-            (self.runtime, self.container) = (None, None);
         } else if let Some((runtime, id)) = container(folder, parent) {
             self.found(runtime, id);
-        } else if folder == b"conmon" && parent.starts_with(b"libpod-") {
-            // Podman's own process beside the container, with the cgroupfs driver.
-            (self.runtime, self.container) = (None, None);
         } else if let Some(escaped) = machine(folder, parent) {
             let name = unescape(escaped);
             let is_virtual = [b"qemu-".as_slice(), b"xen-"]

@@ -4,7 +4,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{names::Labels, origin::Runtime};
+use super::{
+    names::Labels,
+    origin::{Origin, Runtime},
+    pod_uid::PodUid,
+};
 use crate::base::regular_file;
 
 /// The longest file that is read. A container's file has about 20 KiB; Podman has one file for all containers.
@@ -13,14 +17,14 @@ const LONGEST_FILE: u64 = 16 << 20;
 pub(super) const LONGEST_NAME: usize = 1024;
 
 /// The names of the container with this id in the first file below this root that has them. The runtime may be unknown.
-pub(super) fn labels(root: &Path, id: &str, runtime: Option<Runtime>) -> Option<Labels> {
+pub(super) fn labels(root: &Path, id: &str, origin: &Origin<'_>) -> Option<Labels> {
     let files = FILES.iter();
-    let mut files = files.filter(|file| runtime.is_none_or(|of| of == file.runtime));
+    let mut files = files.filter(|file| origin.runtime.is_none_or(|of| of == file.runtime));
     files.find_map(|file| {
         let path = root.join(file.path.replace("ID", id));
         let content = regular_file::read(&path, LONGEST_FILE).ok()?;
         let content = serde_json::from_slice(&content).ok()?;
-        file.format.labels(&content, id)
+        file.format.labels(&content, id, origin.pod_uid)
     })
 }
 
@@ -34,17 +38,20 @@ struct File {
 
 /// The format of a file.
 enum Format {
+    /// A bundle that the runtime makes for the kubelet.
     Bundle,
+    Nerdctl,
     Docker,
     Podman,
 }
 
 impl Format {
-    /// The names of the container with this id.
-    fn labels(&self, content: &Value, id: &str) -> Option<Labels> {
+    /// The names of the container with this id, whose cgroup is in that of this pod.
+    fn labels(&self, content: &Value, id: &str, pod: Option<PodUid>) -> Option<Labels> {
         match self {
             Self::Bundle => Some(of_bundle(content)),
-            Self::Docker => Some(of_docker(content)),
+            Self::Nerdctl => Some(of_nerdctl(content)),
+            Self::Docker => Some(of_docker(content, pod)),
             Self::Podman => of_podman(content, id),
         }
     }
@@ -62,7 +69,7 @@ const fn file(runtime: Runtime, path: &'static str, format: Format) -> File {
 const FILES: &[File] = &[
     // For each namespace of containerd, and each folder of a distribution of Kubernetes.
     file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
-    file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/default/ID/config.json", Format::Bundle),
+    file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/default/ID/config.json", Format::Nerdctl),
     file(Runtime::Containerd, "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
     file(Runtime::Containerd, "run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
     file(Runtime::Containerd, "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
@@ -94,7 +101,7 @@ fn of_kubelet(labels: Option<&Value>) -> Labels {
     }
 }
 
-/// The annotations of an OCI bundle: those of containerd's plugin for Kubernetes, of CRI-O, or of nerdctl.
+/// The annotations of an OCI bundle: those of containerd's plugin for Kubernetes, or of CRI-O.
 fn of_bundle(bundle: &Value) -> Labels {
     let annotations = bundle.get("annotations");
     let labels = of_kubelet(annotations);
@@ -102,7 +109,7 @@ fn of_bundle(bundle: &Value) -> Labels {
     Labels {
         name: labels
             .name
-            .or_else(|| text(&["io.kubernetes.cri.container-name", "nerdctl/name"])),
+            .or_else(|| text(&["io.kubernetes.cri.container-name"])),
         pod: labels
             .pod
             .or_else(|| text(&["io.kubernetes.cri.sandbox-name"])),
@@ -116,10 +123,22 @@ fn of_bundle(bundle: &Value) -> Labels {
     }
 }
 
-/// The names in Docker's file of a container.
-fn of_docker(container: &Value) -> Labels {
+/// The annotation of nerdctl. Its users set others.
+fn of_nerdctl(bundle: &Value) -> Labels {
+    Labels {
+        name: text(bundle.get("annotations"), &["nerdctl/name"]),
+        ..Labels::default()
+    }
+}
+
+/// The names in Docker's file of a container. Whoever starts one chooses its labels. Those of the kubelet have the pod of
+/// the cgroup.
+fn of_docker(container: &Value, pod: Option<PodUid>) -> Labels {
     let config = container.get("Config");
-    let labels = of_kubelet(config.and_then(|config| config.get("Labels")));
+    let labels = config.and_then(|config| config.get("Labels"));
+    let uid = text(labels, &["io.kubernetes.pod.uid"]);
+    let is_of_kubelet = pod.is_some_and(|pod| uid.as_deref() == Some(pod.as_str()));
+    let labels = of_kubelet(labels.filter(|_| is_of_kubelet));
     let name = || {
         let name = text(Some(container), &["Name"])?;
         Some(

@@ -33,7 +33,7 @@ const PATHS: &[Path] = &[
      Some(Docker), Some("81950eac55062e5d8e7b5567d1036e4b146dfe212bdc9263c97347e6ce86b904"), None),
     ("jpetazzo/dind#87, with whole ids",
      "/system.slice/docker-611a8d133d2c636e777745e4dbb1d5866a068fe0f6cc87033e52fe139fca5ba1.scope/docker/8c1e75bb325eb9c64571326952a6507132f1fc7eba7cd5b694422abe39fc7ed8",
-     Some(Docker), Some("8c1e75bb325eb9c64571326952a6507132f1fc7eba7cd5b694422abe39fc7ed8"), None),
+     Some(Docker), Some("611a8d133d2c636e777745e4dbb1d5866a068fe0f6cc87033e52fe139fca5ba1"), None),
     ("moby/moby hack/dind, which moves the outer processes",
      "/docker/34a267a4bb8fda59fdbb1870af4cba105b4fad5f0bcfa8f9d0018cf74eb8a64b/init",
      Some(Docker), Some("34a267a4bb8fda59fdbb1870af4cba105b4fad5f0bcfa8f9d0018cf74eb8a64b"), None),
@@ -136,7 +136,7 @@ const PATHS: &[Path] = &[
     ("canonical/lxd#5603", "/lxc/web/ns/init.scope", Some(Lxc), Some("web"), None),
     ("containers/crun#678, podman in LXC",
      "/lxc.payload.ci/machine.slice/libpod-2521e906f0a0c758c3a7dc4fd68c197e32e96abb4b36807d0b0ede6d014a7c24.scope/container",
-     Some(Podman), Some("2521e906f0a0c758c3a7dc4fd68c197e32e96abb4b36807d0b0ede6d014a7c24"), None),
+     Some(Lxc), Some("ci"), None),
     // systemd-nspawn
     ("systemd/systemd#18104", "/machine.slice/machine-deb.scope/payload/system.slice/ssh.service", Some(Nspawn), Some("deb"), None),
     ("systemd/systemd#4181", r"/machine.slice/systemd-nspawn@dev\x2dweb.service/payload", Some(Nspawn), Some(r"dev\x2dweb"), None),
@@ -144,19 +144,23 @@ const PATHS: &[Path] = &[
     // Nodes that are containers
     ("parca-dev/parca-agent, kind with systemd",
      "/docker/7e844a947116714d8576372366bde54cd4bb15a62d732437781b41a6fec56ccc/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod1c5d0bde_130b_4784_a547_f45e619f2514.slice/cri-containerd-bd6fe092f10330edc4ad6e283948c2ef1a455af0b5063b90b2b37d3d850d6690.scope",
-     Some(Containerd), Some("bd6fe092f10330edc4ad6e283948c2ef1a455af0b5063b90b2b37d3d850d6690"), Some("1c5d0bde-130b-4784-a547-f45e619f2514")),
+     Some(Docker), Some("7e844a947116714d8576372366bde54cd4bb15a62d732437781b41a6fec56ccc"), None),
     ("kind, its own daemons",
      "/system.slice/docker-fbc411e743aa89de421746b3fc92e4fa475d0f2dc92967fb39c2f78574799701.scope/kubelet.slice/kubelet.service",
      Some(Docker), Some("fbc411e743aa89de421746b3fc92e4fa475d0f2dc92967fb39c2f78574799701"), None),
     ("spiffe/spire k8s_test.go, kind with cgroupfs",
      "/docker/93529524695bb00d91c1f6dba692ea8d3550c3b94fb2463af7bc9ec82f992d26/kubepods/besteffort/poda2830d0d-b0f0-4ff0-81b5-0ee4e299cf80/09bc3d7ade839efec32b6bec4ec79d099027a668ddba043083ec21d3c3b8f1e6",
-     None, Some("09bc3d7ade839efec32b6bec4ec79d099027a668ddba043083ec21d3c3b8f1e6"), Some("a2830d0d-b0f0-4ff0-81b5-0ee4e299cf80")),
+     Some(Docker), Some("93529524695bb00d91c1f6dba692ea8d3550c3b94fb2463af7bc9ec82f992d26"), None),
     ("kubernetes/minikube#11280, CRI-O in Docker",
      "/docker/d6701ec289c56e4391acb11d07474b3139466857a305490575508a8b7a9fcf22/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod2ca4a155_3599_498d_bb9d_4446693fa3ea.slice/crio-0ba8ac17e4e7a31fb82279503552fe94e64bab4745bf6fd2ff231e7c8ca8bed0.scope",
-     Some(CriO), Some("0ba8ac17e4e7a31fb82279503552fe94e64bab4745bf6fd2ff231e7c8ca8bed0"), Some("2ca4a155-3599-498d-bb9d-4446693fa3ea")),
+     Some(Docker), Some("d6701ec289c56e4391acb11d07474b3139466857a305490575508a8b7a9fcf22"), None),
     ("kubernetes/test-infra#37440, Docker in a pod",
      "/kubepods.slice/kubepods-pod87a18a64_b74a_454a_b10b_a4a36059d0a3.slice/cri-containerd-c3bff63004020bec1fc8ca3e517cabf95535ef60c5a4a19b146753a714c92ce2.scope/dind/docker/9207737cd20ff309d023da579d810f84ffb7d9bcdebb4b527ba26d14160f1bf8",
-     Some(Docker), Some("9207737cd20ff309d023da579d810f84ffb7d9bcdebb4b527ba26d14160f1bf8"), Some("87a18a64-b74a-454a-b10b-a4a36059d0a3")),
+     Some(Containerd), Some("c3bff63004020bec1fc8ca3e517cabf95535ef60c5a4a19b146753a714c92ce2"), Some("87a18a64-b74a-454a-b10b-a4a36059d0a3")),
+    // Made by whoever is in the outer container
+    ("a pod and its container below another one",
+     "/system.slice/docker-611a8d133d2c636e777745e4dbb1d5866a068fe0f6cc87033e52fe139fca5ba1.scope/kubepods/pod095e82d2-713c-467a-a18a-cbb50a075296/6d1234da0f5aa7fa0ccae4c7d2d109929eb9a81694e6357bcd4547ab3985911b",
+     Some(Docker), Some("611a8d133d2c636e777745e4dbb1d5866a068fe0f6cc87033e52fe139fca5ba1"), None),
     // From another cgroup namespace
     ("spiffe/spire k8s_test.go",
      "/../../../burstable/pod095e82d2-713c-467a-a18a-cbb50a075296/6d1234da0f5aa7fa0ccae4c7d2d109929eb9a81694e6357bcd4547ab3985911b",
@@ -208,6 +212,7 @@ fn machines_have_their_plain_names() {
         (r"/machine.slice/machine-a\x2.scope", Some(r"a\x2")),
         ("/machine.slice/machine-.scope", None),
         ("/system.slice/machine-deb.scope", None),
+        ("/lxc/a/machine.slice/machine-deb.scope", None),
     ] {
         let origin = Origin::from_cgroup(path.as_bytes());
         let found = origin.machine.as_deref().map(String::from_utf8_lossy);

@@ -69,10 +69,9 @@ impl Directories {
                 "its stat is not what the kernel writes there",
             ))
         })?;
-        let shown_ns = i128::from(ticks) * i128::from(self.tick_ns);
-        let start_ns = i128::from(start_ns) + i128::from(self.boot_offset_ns);
         // The text is rounded down to a tick.
-        if shown_ns.abs_diff(start_ns) < u128::from(self.tick_ns) {
+        let shown_ns = i128::from(start_ns) + i128::from(self.boot_offset_ns);
+        if shown_ns.div_euclid(self.tick_ns.into()) == i128::from(ticks) {
             Ok(Directory { fd, pid })
         } else {
             Err(DetailError::Gone { pid })

@@ -9,7 +9,7 @@ use std::{
 use nix::libc;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::base::{cgroup_root, mounts, namespaces, proc_root};
+use crate::base::{cgroup_root, namespaces, proc_root};
 
 /// The hierarchy from the view of this process.
 #[derive(Debug)]
@@ -47,20 +47,20 @@ impl Hierarchy {
     /// Finds it among the mounts of this process, otherwise those of process 1: a container mostly has only its own
     /// part.
     pub(super) fn find() -> Option<Self> {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let own = cgroup_root::chosen(&mounts);
-        let own: Vec<PathBuf> = mount_points(&own).map(PathBuf::from).collect();
+        let own = cgroup_root::chosen();
         let of_first = ["cgroup", "cgroup/unified"]
             .map(|folder| proc_root::path("/proc/1/root/sys/fs").join(folder));
-        let candidates = own.iter().map(PathBuf::as_path);
+        // The kernel writes the path of an unreachable mount without its first slash.
+        let own = own.iter().filter(|mount| mount.point.is_absolute());
+        let candidates = own.map(|mount| &*mount.point);
         let of_first = of_first.iter().filter(|_| !cgroup_root::is_set());
         let candidates = candidates.chain(of_first.map(PathBuf::as_path));
         let whole = candidates.filter_map(open_root).find(|&(_, id)| id == ROOT);
         let is_initial = namespaces::in_initial_cgroup_ns();
         let of_namespace = || {
-            let points = namespace_mount_points(&mounts);
-            let mut roots = points.filter_map(|point| open_root(Path::new(point)));
-            roots.next()
+            let all = cgroup_root::all();
+            let mut of_namespace = all.iter().filter(|mount| mount.root == b"/");
+            of_namespace.find_map(|mount| open_root(&mount.point))
         };
         let (root, id) = whole.or_else(of_namespace)?;
         let mut hierarchy = Self {
@@ -233,21 +233,6 @@ fn join(namespace: &[u8], shown: &[u8]) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// Root and mount point of each mount of the hierarchy, or of a part of it.
-fn mounts_of_hierarchy(mounts: &str) -> impl Iterator<Item = (&str, &str)> {
-    mounts::of_cgroup2(mounts).filter(|(_, point)| Path::new(point).is_absolute())
-}
-
-fn mount_points(mounts: &str) -> impl Iterator<Item = &str> {
-    mounts_of_hierarchy(mounts).map(|(_, point)| point)
-}
-
-/// The mount points of the root of this process's cgroup namespace.
-fn namespace_mount_points(mounts: &str) -> impl Iterator<Item = &str> {
-    let of_namespace = mounts_of_hierarchy(mounts).filter(|&(root, _)| root == "/");
-    of_namespace.map(|(_, point)| point)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
@@ -257,16 +242,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hierarchy_is_found_among_the_mounts() {
-        let mounts = "25 19 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
-                      26 19 0:23 /part /mnt rw - cgroup2 none rw\n\
-                      27 19 0:24 / /sys/fs/cgroup/unified rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
-        assert!(mount_points(mounts).eq(["/mnt", "/sys/fs/cgroup/unified"]));
-        assert!(namespace_mount_points(mounts).eq(["/sys/fs/cgroup/unified"]));
-        assert_eq!(mount_points("").count(), 0);
-    }
-
-    #[test]
     fn the_path_in_the_default_hierarchy_is_found() {
         assert_eq!(path_in(b"4:cpu:/a\n0::/b:c\n"), Some(b"/b:c".as_slice()));
         assert_eq!(path_in(b"4:cpu:/a\n"), None);
@@ -274,8 +249,8 @@ mod tests {
 
     /// Starts a process in a new cgroup, which may be threaded, and finds it.
     fn is_found(threaded: bool) {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("it is there");
-        let mut roots = mount_points(&mounts).filter_map(|point| open_root(Path::new(point)));
+        let mounts = cgroup_root::all();
+        let mut roots = mounts.iter().filter_map(|mount| open_root(&mount.point));
         let root = roots.find(|&(_, id)| id == ROOT);
         let (Some((root, _)), Some(cgroup)) = (root, Cgroup::new("outer/inner")) else {
             gate::skipped("the default hierarchy is not mounted here");

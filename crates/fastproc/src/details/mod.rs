@@ -84,6 +84,8 @@ pub struct Details {
     /// `None` if only recorded details are known.
     directories: Option<Directories>,
     entries: HashMap<u32, Entry>,
+    /// The entries of the snapshot before, for exited processes. `None` if nobody wants them.
+    earlier: Option<HashMap<u32, Entry>>,
     cgroups: Cgroups,
     scratch: Vec<u8>,
 }
@@ -115,6 +117,7 @@ impl Details {
         Ok(Self {
             directories: Some(Directories::open(host)?),
             entries: HashMap::new(),
+            earlier: None,
             cgroups: Cgroups::default(),
             scratch: Vec::new(),
         })
@@ -127,6 +130,7 @@ impl Details {
         Self {
             directories: None,
             entries: HashMap::new(),
+            earlier: None,
             cgroups: Cgroups::none(),
             scratch: Vec::new(),
         }
@@ -186,6 +190,30 @@ impl Details {
             bytes: kept.unwrap_or_default(),
             cut: false,
         })
+    }
+
+    /// Keeps command lines for one more snapshot from now on, for [`earlier_cmdline`](Self::earlier_cmdline). Only a caller
+    /// that records execs may rely on them.
+    #[doc(hidden)]
+    pub fn keep_earlier_cmdlines(&mut self) {
+        self.earlier = Some(HashMap::new());
+    }
+
+    /// Forgets the command lines of the snapshot before, because execs may have been lost since.
+    #[doc(hidden)]
+    pub fn forget_earlier_cmdlines(&mut self) {
+        if let Some(earlier) = &mut self.earlier {
+            earlier.clear();
+        }
+    }
+
+    /// The command line that a process had in the snapshot before, if it was read then, and if it still had the same name
+    /// when it ended. Longer ones than 4 KiB were not kept.
+    #[doc(hidden)]
+    pub fn earlier_cmdline(&self, process: Process<'_>) -> Option<Cmdline<'_>> {
+        let entry = self.earlier.as_ref()?.get(&process.pid())?;
+        let bytes = entry.cmdline.as_deref().filter(|_| entry.is_of(process))?;
+        Some(Cmdline { bytes, cut: false })
     }
 
     /// Path of the program: the target of `/proc/PID/exe`. It ends in ` (deleted)` if the file was removed.
@@ -332,6 +360,9 @@ impl Details {
 
     /// Begins another snapshot: details that were kept are read again when needed.
     pub fn renew(&mut self) {
+        if let Some(earlier) = &mut self.earlier {
+            std::mem::swap(earlier, &mut self.entries);
+        }
         self.entries.clear();
         self.cgroups.clear();
     }

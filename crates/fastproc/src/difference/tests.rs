@@ -324,6 +324,24 @@ fn a_pid_that_is_given_away_is_another_process() {
     );
 }
 
+/// Between two snapshots one process ends and another gets its pid, within a tick.
+#[test]
+fn two_processes_with_one_pid_in_one_tick_are_two() {
+    let (first_ns, second_ns) = (101 * SECOND + 1, 101 * SECOND + 3 * MS);
+    let at = |second, records| Made::new(second * SECOND + 2 * MS, 0, records);
+    let before = at(101, vec![process(7, first_ns, MS)]);
+    let now = at(103, vec![process(7, second_ns, SECOND)]);
+    let mut baseline = Baseline::default();
+    baseline.set(&before.snapshot());
+    let gone: Vec<_> = baseline
+        .gone(&now.snapshot())
+        .map(|gone| gone.start_ns)
+        .collect();
+    assert_eq!(gone, [first_ns]);
+    let (born, [share, ..]) = last_change(&[before, now]);
+    assert_eq!((born, share), (true, Some(0.5)));
+}
+
 fn with_thread(second: u64, tid: u32, run_ns: u64, minflt: u64) -> Made {
     let mut made = Made::new(second * SECOND, 0, vec![process(7, SECOND, 0)]);
     made.threads = vec![ThreadRecord {

@@ -21,6 +21,8 @@ use crate::{
 
 /// The most exits that are kept between two snapshots: about 130 MB. Later ones are lost and counted.
 const MOST: usize = 1 << 19;
+/// Bytes of command lines that are kept between two snapshots. Later exits have none.
+const MOST_BYTES: usize = 64 << 20;
 /// Room that is kept even if the last interval had far fewer exits.
 const SPARE: usize = 4096;
 
@@ -195,12 +197,14 @@ impl State {
             dropped,
             ..
         } = self;
+        let viewer = exits.viewer();
         exits.read(|event| match (event, &mut *programs) {
             (Event::Exit(_), _) if gathered.len() >= MOST => *dropped += 1,
             (Event::Exit(mut exit), programs) => {
-                if let Some(line) = programs
-                    .as_mut()
-                    .and_then(|programs| programs.cmdline(&exit))
+                let line = programs.as_mut().and_then(|programs| programs.line(&exit));
+                if let Some(line) = line.as_ref()
+                    && let Some(line) = line.shown_to(&viewer, &exit)
+                    && lines.len() + line.bytes.len() <= MOST_BYTES
                 {
                     exit.put_line(line, lines);
                 }

@@ -36,7 +36,7 @@ mod served;
 
 use std::{os::fd::BorrowedFd, time::Duration};
 
-pub use self::programs::Programs;
+pub use self::programs::{ExecLine, Programs};
 pub(crate) use self::{
     backlog::Backlog,
     served::{Answer, Served},
@@ -45,6 +45,7 @@ pub(crate) use self::{
 pub(crate) use self::{layout::STRUCTURES, ring::OBJECT};
 use self::{layout::Settings, pending::Pending, ring::Rings};
 pub use crate::snapshot::exit::Exit;
+use crate::snapshot::exit::Owner;
 use crate::{
     base::{
         error::Error,
@@ -56,6 +57,7 @@ use crate::{
         fields::Fields,
         record::{Cgroup, Identity, Record},
     },
+    rules::access::Viewer,
     snapshot::cmdline::Cmdline,
 };
 
@@ -83,8 +85,13 @@ pub struct Exec<'a> {
     pub comm: &'a [u8],
     /// The path that execve(2) was given, cut after 127 bytes.
     pub path: &'a [u8],
-    /// Its arguments, cut after 1 KiB. `None` if they could not be read.
+    /// Its arguments, cut after 4 KiB, or after 512 bytes while a quarter of the ring buffer is unread. `None` if they
+    /// could not be read, or belong to a user whose arguments the [`Viewer`] may not see.
     pub cmdline: Option<Cmdline<'a>>,
+    /// The number of the exec in this process (`task->self_exec_id`).
+    pub(crate) number: u64,
+    /// The owner of the process after it.
+    pub(crate) owner: Owner,
 }
 
 impl Exec<'_> {
@@ -125,6 +132,15 @@ pub enum Event<'a> {
     Exec(Exec<'a>),
 }
 
+/// Removes from an event what the viewer may not see.
+fn hide(event: &mut Event<'_>, viewer: &Viewer) {
+    match event {
+        Event::Exit(exit) | Event::ThreadExit(exit) => *exit = viewer.redact_exit(exit),
+        Event::Exec(exec) if !viewer.may_see_arguments_of(&exec.owner) => exec.cmdline = None,
+        Event::Exec(_) => {}
+    }
+}
+
 /// What to record.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -133,6 +149,7 @@ pub struct Builder {
     execs: bool,
     ring_bytes: u32,
     at_once: bool,
+    viewer: Option<Viewer>,
 }
 
 impl Builder {
@@ -162,6 +179,13 @@ impl Builder {
         self
     }
 
+    /// The viewer of the events. Default: [`Viewer::own`] when this is opened. A program with the right to record, but
+    /// without the right to trace other users' processes, then gets no arguments, no exit status and no I/O of theirs.
+    pub fn viewer(mut self, viewer: Viewer) -> Self {
+        self.viewer = Some(viewer);
+        self
+    }
+
     /// Begins to record. This needs `CAP_BPF` and `CAP_PERFMON`, and Linux 5.8.
     ///
     /// # Errors
@@ -184,6 +208,7 @@ impl Builder {
         Ok(Exits {
             rings: Rings::open(&settings, self.execs, self.ring_bytes)?,
             pending: Pending::default(),
+            viewer: self.viewer.unwrap_or_else(Viewer::own),
             opening: timing.parts(),
         })
     }
@@ -194,6 +219,7 @@ impl Builder {
 pub struct Exits {
     rings: Rings,
     pending: Pending,
+    viewer: Viewer,
     opening: Vec<Part>,
 }
 
@@ -205,7 +231,13 @@ impl Exits {
             execs: false,
             ring_bytes: 2 << 20,
             at_once: false,
+            viewer: None,
         }
+    }
+
+    /// The viewer of the events.
+    pub fn viewer(&self) -> Viewer {
+        self.viewer
     }
 
     /// Calls `each` with every event since the last call, in the order in which the kernel recorded them.
@@ -213,7 +245,11 @@ impl Exits {
     /// # Errors
     /// [`Error::Forked`]: this process was forked from the one that opened it.
     pub fn read(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<(), Error> {
-        let pending = &mut self.pending;
+        let (pending, viewer) = (&mut self.pending, self.viewer);
+        let mut each = |mut event: Event<'_>| {
+            hide(&mut event, &viewer);
+            each(event);
+        };
         self.rings.read(|bytes| {
             // A record that this library does not know is none.
             let _ = pending.take(bytes, &mut each);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Event, Exec, layout};
-use crate::snapshot::exit::{Exit, Line, Owner};
+use crate::snapshot::exit::{Exit, Line, Owner, Program};
 use crate::{
     base::{plain::read, proc_root},
     records::{name::until_nul, record::Io},
@@ -64,7 +64,8 @@ impl Pending {
                         return None;
                     }
                     (exit.end_ns, exit.ppid) = (ended.exit.end_ns, ended.exit.ppid);
-                    exit.owner.dumpable = ended.exit.owner.dumpable.or(exit.owner.dumpable);
+                    exit.dumpable = ended.exit.dumpable.or(exit.dumpable);
+                    (exit.program, exit.forked_by) = (ended.exit.program, ended.exit.forked_by);
                 }
                 each(Event::Exit(exit));
             }
@@ -76,17 +77,14 @@ impl Pending {
             layout::EXEC => {
                 let exec: layout::Exec = read(bytes)?;
                 let after = |start: usize, len: usize| bytes.get(start..start + len);
-                let arguments = after(
-                    offset_of!(layout::Exec, arguments),
-                    exec.arguments_read as usize,
-                )?;
+                let arguments = after(size_of::<layout::Exec>(), exec.arguments_read as usize)?;
                 each(Event::Exec(Exec {
                     pid: event.tgid,
                     ppid: exec.ppid,
                     start_ns: event.start_ns,
                     at_ns: exec.at_ns,
-                    uid: exec.uid,
-                    euid: exec.euid,
+                    uid: exec.owner.uid,
+                    euid: exec.owner.euid,
                     flags: exec.flags,
                     cgroup_id: exec.cgroup_id,
                     comm: until_nul(after(offset_of!(layout::Exec, comm), exec.comm.len())?),
@@ -95,6 +93,8 @@ impl Pending {
                         bytes: arguments,
                         cut: exec.arguments_read < exec.arguments_bytes,
                     }),
+                    number: exec.exec_id,
+                    owner: owner_of(&exec.owner),
                 }));
             }
             _ => {}
@@ -140,6 +140,19 @@ fn is_ending(stat: &[u8]) -> Option<bool> {
     Some(flags & PF_EXITING != 0)
 }
 
+fn owner_of(owner: &layout::Owner) -> Owner {
+    Owner {
+        uid: owner.uid,
+        euid: owner.euid,
+        suid: owner.suid,
+        gid: owner.gid,
+        egid: owner.egid,
+        sgid: owner.sgid,
+        user_ns: owner.user_ns,
+        cap_permitted: owner.cap_permitted,
+    }
+}
+
 fn exit_of(exit: &layout::Exit) -> Exit {
     let sampled = CpuTime {
         utime_ns: exit.sampled_utime_ns,
@@ -151,18 +164,25 @@ fn exit_of(exit: &layout::Exit) -> Exit {
     };
     let time = cputime_adjust(exit.sum_exec_ns, sampled, shown);
     let ended = exit.end_ns != 0;
+    let program = Program {
+        pid: exit.program.tgid,
+        start_ns: exit.program.start_ns,
+        exec_id: exit.program.exec_id,
+    };
+    let is_forked = program.exec_id != 0 && program.pid != exit.event.tgid;
     Exit {
         pid: exit.event.tgid,
         tid: exit.tid,
         ppid: ended.then_some(exit.ppid),
+        forked_by: is_forked.then_some(program.pid),
         start_ns: exit.event.start_ns,
         end_ns: ended.then_some(exit.end_ns),
         is_final: false,
         comm: exit.comm,
-        uid: exit.uid,
-        euid: exit.euid,
-        gid: exit.gid,
-        egid: exit.egid,
+        uid: exit.owner.uid,
+        euid: exit.owner.euid,
+        gid: exit.owner.gid,
+        egid: exit.owner.egid,
         cgroup_id: exit.cgroup_id,
         status: Some(exit.status),
         flags: exit.flags,
@@ -189,17 +209,13 @@ fn exit_of(exit: &layout::Exit) -> Exit {
             write_bytes: exit.write_bytes,
             cancelled_write_bytes: exit.cancelled_write_bytes,
         }),
-        owner: Owner {
-            suid: exit.suid,
-            sgid: exit.sgid,
-            user_ns: exit.user_ns,
-            cap_permitted: exit.cap_permitted,
-            dumpable: match exit.dumpable {
-                layout::DUMPABLE_YES => Some(true),
-                layout::DUMPABLE_NO => Some(false),
-                _ => None,
-            },
+        owner: owner_of(&exit.owner),
+        dumpable: match exit.dumpable {
+            layout::DUMPABLE_YES => Some(true),
+            layout::DUMPABLE_NO => Some(false),
+            _ => None,
         },
+        program,
         line: Line::default(),
     }
 }

@@ -2,11 +2,18 @@
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::Exec;
-use crate::snapshot::{cmdline::Cmdline, exit::Exit};
+use crate::{
+    rules::access::Viewer,
+    snapshot::{
+        cmdline::Cmdline,
+        exit::{Exit, Owner},
+    },
+};
 
 /// Events of two CPUs may arrive out of order: a child's exit after its parent's.
 const LATEST: Duration = Duration::from_secs(10);
@@ -14,7 +21,11 @@ const LATEST: Duration = Duration::from_secs(10);
 /// The most processes, and bytes of command lines, that are remembered. A lost exit leaves its process here, so
 /// without a bound a flood of exits could fill the memory. Beyond it, the half that started first is forgotten.
 const MOST: usize = 1 << 16;
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 20 << 20;
+/// While there are more bytes than this, a line is cut after 1 KiB: nobody makes many lines of others be forgotten by
+/// executing programs with long ones.
+const CROWDED_BYTES: usize = 4 << 20;
+const CROWDED_LINE: usize = 1 << 10;
 
 /// The command lines of processes that executed a program while execs were recorded, until shortly after their exit.
 ///
@@ -22,32 +33,78 @@ const MOST_BYTES: usize = 16 << 20;
 /// ([`Snapshot::exit_cmdline`](crate::Snapshot::exit_cmdline)).
 #[derive(Debug, Default)]
 pub struct Programs {
-    running: HashMap<u32, Program>,
+    running: HashMap<u32, Running>,
     /// Bytes of all command lines.
     bytes: usize,
     cleaned: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Program {
+struct Running {
     start_ns: u64,
-    line: Box<[u8]>,
-    cut: bool,
+    exec_id: u64,
+    line: Arc<ExecLine>,
     gone: Option<Instant>,
+}
+
+/// A command line as of its exec. It belongs to whoever executed the program.
+///
+/// A program may erase its arguments while it runs, as `mysql` and `curl` do with passwords, and then become another
+/// user, or fork a process that does. So there is no way to the bytes without a [`Viewer`].
+#[derive(Debug)]
+pub struct ExecLine {
+    owner: Owner,
+    bytes: Box<[u8]>,
+    cut: bool,
+}
+
+impl ExecLine {
+    /// The command line of this exit, if its viewer owned the process both when it executed the program and when it
+    /// ended, or could have traced it.
+    pub fn shown_to(&self, viewer: &Viewer, exit: &Exit) -> Option<Cmdline<'_>> {
+        let shows = viewer.may_see_arguments_of(&self.owner) && viewer.may_see_arguments(exit);
+        shows.then_some(Cmdline {
+            bytes: &self.bytes,
+            cut: self.cut,
+        })
+    }
+
+    /// A line whose owner is not known: only [`Viewer::All`] sees it.
+    #[doc(hidden)]
+    pub fn of_nobody(bytes: &[u8]) -> Self {
+        Self {
+            owner: Owner::default(),
+            bytes: bytes.into(),
+            cut: false,
+        }
+    }
+
+    /// Its bytes, for callers that bound their memory.
+    #[allow(clippy::len_without_is_empty, reason = "it never is")]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 impl Programs {
     /// Records that a process executes another program.
     pub fn begins(&mut self, exec: &Exec<'_>) {
-        let line = exec.cmdline.map_or(&[][..], |line| line.bytes);
-        let program = Program {
+        let whole = exec.cmdline.map_or(&[][..], |line| line.bytes);
+        let is_crowded = self.bytes > CROWDED_BYTES;
+        let most = if is_crowded { CROWDED_LINE } else { usize::MAX };
+        let kept = &whole[..whole.len().min(most)];
+        let running = Running {
             start_ns: exec.start_ns,
-            line: line.into(),
-            cut: exec.cmdline.is_some_and(|line| line.cut),
+            exec_id: exec.number,
+            line: Arc::new(ExecLine {
+                owner: exec.owner,
+                bytes: kept.into(),
+                cut: kept.len() < whole.len() || exec.cmdline.is_some_and(|line| line.cut),
+            }),
             gone: None,
         };
-        self.bytes += program.line.len();
-        if let Some(before) = self.running.insert(exec.pid, program) {
+        self.bytes += running.line.len();
+        if let Some(before) = self.running.insert(exec.pid, running) {
             self.bytes -= before.line.len();
         }
         if self.running.len() > MOST || self.bytes > MOST_BYTES {
@@ -55,23 +112,19 @@ impl Programs {
         }
     }
 
-    /// The command line of an exited process: of its own program, or, if it was only forked, of its parent's.
-    pub fn cmdline(&mut self, exit: &Exit) -> Option<Cmdline<'_>> {
+    /// The command line of an exited process: that of its last exec, or, if it executed nothing, of the last exec of its
+    /// parent before the fork. `None` if that exec is not known, or if another process may have forked this one.
+    pub fn line(&mut self, exit: &Exit) -> Option<Arc<ExecLine>> {
         self.forget();
-        let own = self.running.get_mut(&exit.pid);
-        let pid = match own.filter(|own| own.start_ns == exit.start_ns) {
-            Some(own) => {
-                own.gone = Some(Instant::now());
-                exit.pid
-            }
-            None => exit.ppid?,
-        };
-        let program = self.running.get(&pid)?;
-        let is_it = program.start_ns <= exit.start_ns && !program.line.is_empty();
-        is_it.then_some(Cmdline {
-            bytes: &program.line,
-            cut: program.cut,
-        })
+        let of = exit.program;
+        if let Some(own) = self.running.get_mut(&exit.pid)
+            && own.start_ns == exit.start_ns
+        {
+            own.gone = Some(Instant::now());
+        }
+        let running = self.running.get(&of.pid)?;
+        let is_it = (running.start_ns, running.exec_id) == (of.start_ns, of.exec_id);
+        (is_it && of.exec_id != 0 && running.line.len() > 0).then(|| Arc::clone(&running.line))
     }
 
     fn forget(&mut self) {
@@ -89,7 +142,7 @@ impl Programs {
         self.retain(|program| program.start_ns > median);
     }
 
-    fn retain(&mut self, keep: impl Fn(&Program) -> bool) {
+    fn retain(&mut self, keep: impl Fn(&Running) -> bool) {
         let bytes = &mut self.bytes;
         self.running.retain(|_, program| {
             let keeps = keep(program);
@@ -102,36 +155,4 @@ impl Programs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_whose_exit_was_lost_do_not_fill_memory() {
-        let mut programs = Programs::default();
-        let line = vec![b'x'; 1024];
-        for pid in 1..=40_000_u32 {
-            programs.begins(&Exec {
-                pid,
-                ppid: 1,
-                start_ns: pid.into(),
-                at_ns: pid.into(),
-                uid: 0,
-                euid: 0,
-                flags: 0,
-                cgroup_id: 0,
-                comm: &[],
-                path: &[],
-                cmdline: Some(Cmdline {
-                    bytes: &line,
-                    cut: false,
-                }),
-            });
-            assert!(programs.bytes <= MOST_BYTES && programs.running.len() <= MOST);
-            assert!(programs.running.contains_key(&pid), "the newest is known");
-        }
-        let bytes: usize = programs.running.values().map(|one| one.line.len()).sum();
-        assert_eq!(bytes, programs.bytes);
-        programs.retain(|_| false);
-        assert_eq!(programs.bytes, 0);
-    }
-}
+mod tests;

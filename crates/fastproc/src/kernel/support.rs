@@ -130,8 +130,19 @@ fn scheduler(kallsyms: &[u8]) -> Scheduler {
     found
 }
 
+/// The effective capabilities of this thread.
+///
+/// Not by rustix: valgrind believes that the kernel writes only the first of the two structures, and would call the test for
+/// `CAP_BPF`, a bit of the second, one of undefined memory.
 fn effective() -> CapabilitySet {
-    rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective)
+    // `_LINUX_CAPABILITY_VERSION_3`, and this thread.
+    let header = [0x2008_0522_u32, 0];
+    // The effective, permitted and inheritable capabilities, first their low words.
+    let mut sets = [0_u32; 6];
+    // SAFETY: this version's header has two words, and the kernel writes six.
+    let failed = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) };
+    let held = if failed == 0 { sets } else { [0; 6] };
+    CapabilitySet::from_bits_retain(u64::from(held[0]) | u64::from(held[3]) << 32)
 }
 
 /// Whether this thread may load programs at all.

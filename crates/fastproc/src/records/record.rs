@@ -16,10 +16,26 @@ pub const NAME_LEN: usize = NAME_SIZE;
 /// library is built for.
 pub const TICK_NS: u64 = 10_000_000;
 
-/// Whether two start times of a pid or thread id belong to the same process or thread. `/proc` shows them in
-/// ticks, the kernel's structures exactly.
+/// Whether two start times of a pid or thread id belong to the same process or thread.
+///
+/// `/proc` shows them in ticks, the kernel's structures exactly. A start time on a whole tick of [`TICK_NS`] is one that
+/// text has rounded, or the service for a reader who may not trace the process; one in ten million exact ones is on a
+/// tick, too. If neither is rounded, they must be equal: a pid can be used again within a tick.
 pub const fn is_same_start(start_ns: u64, other_ns: u64) -> bool {
-    start_ns.abs_diff(other_ns) < TICK_NS
+    start_ns == other_ns
+        || (start_ns.is_multiple_of(TICK_NS) || other_ns.is_multiple_of(TICK_NS))
+            && start_ns.abs_diff(other_ns) < TICK_NS
+}
+
+/// The start time for one that was rounded down to a tick of the reader's time namespace: on a whole tick since boot,
+/// which marks it as rounded, and within the same tick of the reader.
+pub(crate) const fn mark_rounded(start_ns: u64, tick_ns: u64) -> u64 {
+    // It may be negative: a process of the first tick.
+    let past_tick = start_ns.cast_signed().rem_euclid(tick_ns.cast_signed());
+    match past_tick {
+        0 => start_ns,
+        past_tick => start_ns.wrapping_add_signed(tick_ns.cast_signed() - past_tick),
+    }
 }
 
 /// State of a process or thread, as `/proc` prints it (`task_state_array[]`).
@@ -201,5 +217,40 @@ impl Credentials {
     /// `NoNewPrivs`: execve(2) no longer grants privileges.
     pub const fn no_new_privs(&self) -> bool {
         self.atomic_flags & 1 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn exact_start_times_are_equal_or_of_two_processes() {
+        let exact = 5 * TICK_NS + 1;
+        assert!(is_same_start(exact, exact));
+        assert!(!is_same_start(exact, exact + 1));
+        for rounded in [5 * TICK_NS, 6 * TICK_NS] {
+            assert!(is_same_start(exact, rounded) && is_same_start(rounded, exact));
+        }
+        assert!(!is_same_start(5 * TICK_NS, 6 * TICK_NS), "both are rounded");
+        assert!(!is_same_start(exact, 7 * TICK_NS));
+    }
+
+    proptest! {
+        #[test]
+        fn a_rounded_start_time_is_that_of_its_process_and_of_its_text(
+            start_ns in 0..1_u64 << 52,
+            shown_ns in 0..1_u64 << 52,
+        ) {
+            // What the time namespace of the reader adds.
+            let offset_ns = shown_ns.wrapping_sub(start_ns);
+            let text_ns = shown_ns - shown_ns % TICK_NS;
+            let marked = mark_rounded(text_ns.wrapping_sub(offset_ns), TICK_NS);
+            prop_assert!(marked.is_multiple_of(TICK_NS));
+            prop_assert_eq!(marked.wrapping_add(offset_ns) / TICK_NS, text_ns / TICK_NS);
+            prop_assert!(is_same_start(start_ns, marked));
+        }
     }
 }

@@ -188,11 +188,8 @@ impl ShownTime {
     /// here counts. This moves the border between the two by no more than the samples moved it. Their sum is exact.
     fn after(before: Option<Self>, pid: u32, start_ns: u64, counted: Counted) -> Self {
         let before = before.filter(|before| {
-            // The text has no run time, and cuts the start time and both parts to ticks.
-            let of_text = before.sum_exec_ns == 0 || counted.sum_exec_ns == 0;
-            let same_start =
-                before.start_ns == start_ns || of_text && is_same_start(before.start_ns, start_ns);
-            before.pid == pid && same_start
+            // The text cuts the start time and both parts to ticks.
+            before.pid == pid && is_same_start(before.start_ns, start_ns)
         });
         let time = match before {
             Some(before) if counted.sum_exec_ns == 0 => CpuTime {
@@ -317,6 +314,7 @@ mod tests {
             sampled_utime_ns,
             sampled_stime_ns,
             tid,
+            start_ns: 1,
             ..ThreadRecord::default()
         };
         let mut clock = ThreadClock::default();
@@ -330,7 +328,7 @@ mod tests {
         let mut other = thread(8, 110, 1, 0);
         let now = show([thread(7, 110, 1, 1), other]);
         assert_eq!(now, [time(100, 10), time(60, 50)]);
-        other.start_ns = 1;
+        other.start_ns = 2;
         assert_eq!(show([thread(7, 110, 1, 1), other])[1], time(110, 0));
     }
 

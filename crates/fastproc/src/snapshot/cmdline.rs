@@ -6,6 +6,6 @@ pub struct Cmdline<'a> {
     /// The arguments as in `/proc/PID/cmdline`: each ends with a NUL, unless the process has changed them.
     /// Empty for a kernel thread or a zombie.
     pub bytes: &'a [u8],
-    /// Whether it is longer, and only its first 128 KiB were read.
+    /// Whether it is longer: only its first 128 KiB were read, or of an exited process 4 KiB.
     pub cut: bool,
 }

@@ -23,6 +23,10 @@ pub struct Exit {
     /// Parent's process id when its last thread ended (`real_parent->tgid`). `None` for a thread, or if the
     /// process ended before the exits were opened.
     pub ppid: Option<u32>,
+    /// The process that forked it, if it executed no program since. `None` if it did, or if another process than its
+    /// parent may have forked it: it was forked with `CLONE_PARENT`, or its parent is an init, is or may have been a
+    /// subreaper, or executed another program since. A service does not say it.
+    pub forked_by: Option<u32>,
     /// When it started, in nanoseconds after boot (`task->start_boottime`).
     pub start_ns: u64,
     /// When its last thread ended, in nanoseconds after boot. `None`: as for [`ppid`](Self::ppid).
@@ -78,18 +82,33 @@ pub struct Exit {
     /// I/O of all its threads. `None` if the kernel would have hidden it from this reader.
     pub io: Option<Io>,
     pub(crate) owner: Owner,
+    /// Whether the process was dumpable. `None` if not known.
+    pub(crate) dumpable: Option<bool>,
+    pub(crate) program: Program,
     pub(crate) line: Line,
 }
 
-/// Decides, together with the ids, who may see everything about a process.
+/// Whose process it is, which decides who may see everything about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
+    pub(crate) uid: u32,
+    pub(crate) euid: u32,
     pub(crate) suid: u32,
+    pub(crate) gid: u32,
+    pub(crate) egid: u32,
     pub(crate) sgid: u32,
     pub(crate) user_ns: u32,
     pub(crate) cap_permitted: u64,
-    /// Whether the process was dumpable. `None` if not known.
-    pub(crate) dumpable: Option<bool>,
+}
+
+/// The exec that began the program of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// The process that executed it: the exited one, or the one that forked it.
+    pub(crate) pid: u32,
+    pub(crate) start_ns: u64,
+    /// The number of the exec in that process (`task->self_exec_id`); 0 if that is unknown.
+    pub(crate) exec_id: u64,
 }
 
 /// The place of the command line of an exit among those of a snapshot.
@@ -248,6 +267,7 @@ impl Exit {
             pid: record.pid,
             tid: record.pid,
             ppid: is_known(EXIT_PPID).then_some(record.ppid),
+            forked_by: None,
             start_ns: record.start_ns,
             end_ns: (record.end_ns != 0).then_some(record.end_ns),
             is_final: is_known(EXIT_FINAL),
@@ -275,6 +295,8 @@ impl Exit {
             peak_rss: record.peak_rss,
             io: is_known(EXIT_IO).then_some(record.io),
             owner: Owner::default(),
+            dumpable: None,
+            program: Program::default(),
             line: Line {
                 at: record.line_at,
                 len: record.line_bytes,
@@ -295,6 +317,7 @@ mod tests {
             pid: 7,
             tid: 7,
             ppid: Some(1),
+            forked_by: None,
             start_ns: 10,
             end_ns: Some(20),
             is_final: true,
@@ -325,6 +348,8 @@ mod tests {
                 ..Io::default()
             }),
             owner: Owner::default(),
+            dumpable: None,
+            program: Program::default(),
             line: Line {
                 at: 2,
                 len: 3,

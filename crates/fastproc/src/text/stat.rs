@@ -12,7 +12,7 @@ use crate::base::error::parse::ParseError;
 use crate::{
     records::{
         fields::Fields,
-        record::{Layout, NAME_LEN, Record, State},
+        record::{Layout, NAME_LEN, Record, State, mark_rounded},
     },
     rules::access::Access,
     snapshot::process::Process,
@@ -286,7 +286,8 @@ pub fn parse(text: &[u8], units: &Units, record: &mut Record) -> Result<(), Pars
     identity.num_threads = next(&mut fields, Cursor::u32)?;
     identity.seen_threads = identity.num_threads;
     next(&mut fields, Cursor::u64)?; // itrealvalue, not maintained since 2.6.17
-    identity.start_ns = ticks(&mut fields)?.wrapping_sub(units.boot_offset_ns as u64);
+    let start_ns = ticks(&mut fields)?.wrapping_sub(units.boot_offset_ns as u64);
+    identity.start_ns = mark_rounded(start_ns, units.tick_ns);
     record.memory.vsize = next(&mut fields, Cursor::u64)?;
     record.memory.rss_approx = next(&mut fields, |fields| {
         fields.u64_times(1 << units.page_shift)

@@ -1,6 +1,7 @@
 //! A record that a walk keeps equals one that is read again, whatever other processes do to the sleeping process.
 
 mod kernel;
+mod orphan;
 
 use std::{
     fs,

@@ -8,6 +8,9 @@ use serde_json::ser::Formatter;
 
 use super::{Column, RowWriter, Rows};
 
+/// The field that says whether a command line is cut, and its key.
+const CUT: &str = "cmdline_cut";
+
 /// Writes objects with a member for each column.
 #[derive(Debug)]
 pub struct Json {
@@ -44,8 +47,10 @@ impl Json {
         if let Some(boottime_ns) = boottime_ns {
             object.serialize_entry("boottime_ns", &boottime_ns)?;
         }
+        let says_cut = |column: &Column| column.field.name == CUT;
         for Column { field, key } in &self.columns {
             let value = field.value(row, lookup);
+            let is_cut = value.is_cut();
             object.serialize_entry(
                 key,
                 &Member {
@@ -53,6 +58,10 @@ impl Json {
                     unit: field.unit,
                 },
             )?;
+            // Nobody asks for it who does not know that lines are cut.
+            if is_cut && !self.columns.iter().any(says_cut) {
+                object.serialize_entry(CUT, &true)?;
+            }
         }
         Ok(object.end()?)
     }
@@ -243,6 +252,37 @@ mod tests {
             r#"["a","b c",{"escaped":"\\xff"}]"#
         );
         assert_eq!(json(Value::NoArguments(b"kthreadd"), Unit::Text), "[]");
+    }
+
+    #[test]
+    fn a_cut_command_line_is_marked() {
+        let exit = fastproc::exits::Exit::default();
+        let record = exit.to_record();
+        let change = fastproc::difference::Ended::whole(&exit).change(&record);
+        let host = fastproc::Host::read().expect("/proc is there");
+        let mut lookup = Lookup::recorded(host, 1);
+        let mut written = |columns: &[&str], cut| {
+            let line = Cmdline { bytes: b"a", cut };
+            let columns = columns.iter().map(|name| name.parse().expect("a field"));
+            let mut output = Vec::new();
+            Json::lines(columns.collect())
+                .write_row(
+                    &Row::ended(change, Some(line)),
+                    None,
+                    &mut lookup,
+                    &mut output,
+                )
+                .expect("a vector takes everything");
+            String::from_utf8(output).expect("text")
+        };
+        assert_eq!(written(&["cmdline"], false), r#"{"cmdline":["a"]}"#);
+        let marked = r#"{"cmdline":["a"],"cmdline_cut":true}"#;
+        assert_eq!(written(&["cmdline"], true), marked);
+        assert_eq!(written(&["cmdline", "cmdline_cut"], true), marked);
+        assert_eq!(
+            written(&["cmdline", "cmdline_cut"], false),
+            r#"{"cmdline":["a"],"cmdline_cut":false}"#
+        );
     }
 
     #[test]

@@ -92,8 +92,8 @@ impl Tracker {
             let group = group.or_else(|| groups.get(&ppid).copied());
             group.filter(|&group| group != NONE)
         });
-        // It was forked and has executed nothing, so it is what its parent is.
-        if let (None, Some(group)) = (gone.cmdline, of_parent) {
+        // It has executed nothing, so it is what the process is that forked it.
+        if let (None, Some(_), Some(group)) = (gone.cmdline, exit.forked_by, of_parent) {
             return group;
         }
         let wants = self.options.rules.wants();

@@ -70,7 +70,9 @@ pub enum Error {
 
     /// A capability is missing.
     #[error(
-        "{missing} missing; run as root, or grant it: setcap cap_bpf,cap_perfmon+ep on the program"
+        "{missing} missing; run as root, or grant it: setcap cap_bpf,cap_perfmon+ep on the program; \
+         whoever may execute it then sees all processes and exits, but no exit status, no I/O and no arguments of \
+         exited processes of other users"
     )]
     MissingCapability {
         /// What is missing, as in `CAP_BPF and CAP_PERFMON are`.

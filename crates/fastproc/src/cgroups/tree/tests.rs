@@ -3,17 +3,6 @@ use std::{fs, time::Duration};
 use super::*;
 
 #[test]
-fn a_mount_of_the_root_is_preferred() {
-    let mounts = "25 19 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
-                  26 19 0:23 /part /mnt rw - cgroup2 none rw\n\
-                  27 19 0:24 / /sys/fs/cgroup/unified rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
-    assert_eq!(mount(mounts), Some(("/", "/sys/fs/cgroup/unified")));
-    let (part, _) = mounts.split_at(mounts.rfind("27").expect("it is there"));
-    assert_eq!(mount(part), Some(("/part", "/mnt")));
-    assert_eq!(mount(""), None);
-}
-
-#[test]
 fn directories_are_found_from_their_parents_and_forgotten_when_they_are_gone() {
     let folder = std::env::temp_dir().join(format!("fastproc-tree-{}", std::process::id()));
     fs::create_dir_all(folder.join("a/b")).expect("a folder");

@@ -7,7 +7,7 @@ use crate::{
     base::host::Host,
     records::{
         fields::Fields,
-        record::{EXIT_IO, EXIT_STATUS, ExitRecord, Record, ThreadRecord},
+        record::{EXIT_IO, EXIT_STATUS, ExitRecord, Record, ThreadRecord, mark_rounded},
         schema::{EXIT, RECORD, Shown, Structure, THREAD, Type},
     },
     snapshot::calibration::Calibration,
@@ -100,7 +100,8 @@ impl Plan {
         }
         for &at in &self.boot_ticks {
             let shown = words[at].saturating_add_signed(mask.boot_offset_ns);
-            words[at] = words[at].saturating_sub(shown % mask.tick_ns);
+            let rounded = words[at].saturating_sub(shown % mask.tick_ns);
+            words[at] = mark_rounded(rounded, mask.tick_ns);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Who may see what: the kernel's ptrace access check, as a rule over records.
 
 mod mask;
+mod viewer;
 
 use std::io;
 
@@ -8,6 +9,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 #[doc(hidden)]
 pub use self::mask::Mask;
+pub use self::viewer::Viewer;
 use crate::{
     base::{
         namespaces::{INITIAL_USER_NS, in_initial_user_ns},
@@ -15,7 +17,10 @@ use crate::{
     },
     records::record::{Credentials, Users},
     rules::rights::Rights,
-    snapshot::{exit::Exit, process::Process},
+    snapshot::{
+        exit::{Exit, Owner},
+        process::Process,
+    },
 };
 
 /// Whether a reader may see what the kernel shows only to those who could trace the process.
@@ -119,11 +124,11 @@ impl Reader {
     pub fn redact_exit(&self, exit: &Exit) -> Exit {
         let owner = &exit.owner;
         let users = Users {
-            uid: exit.uid,
-            euid: exit.euid,
+            uid: owner.uid,
+            euid: owner.euid,
             suid: owner.suid,
-            gid: exit.gid,
-            egid: exit.egid,
+            gid: owner.gid,
+            egid: owner.egid,
             sgid: owner.sgid,
             ..Users::default()
         };
@@ -136,21 +141,19 @@ impl Reader {
         Exit {
             status: exit
                 .status
-                .filter(|_| may_trace(owner.dumpable != Some(false))),
-            io: exit.io.filter(|_| may_trace(owner.dumpable == Some(true))),
+                .filter(|_| may_trace(exit.dumpable != Some(false))),
+            io: exit.io.filter(|_| may_trace(exit.dumpable == Some(true))),
             ..*exit
         }
     }
 
-    /// Whether this reader may see the arguments with which an exited process executed its program.
-    ///
-    /// A program may erase them from its command line while it runs, as `mysql` and `curl` do with passwords.
-    /// So only its user may see them, and those who could have traced it.
-    pub fn may_see_arguments(&self, exit: &Exit) -> bool {
-        let uids = [exit.uid, exit.euid, exit.owner.suid];
-        let gids = [exit.gid, exit.egid, exit.owner.sgid];
-        let is_own = uids == [self.fsuid; 3] && gids == [self.fsgid; 3];
-        is_own || self.redact_exit(exit).io.is_some()
+    /// Whether this reader is this owner, with all its rights.
+    fn owns(&self, owner: &Owner) -> bool {
+        [owner.uid, owner.euid, owner.suid] == [self.fsuid; 3]
+            && [owner.gid, owner.egid, owner.sgid] == [self.fsgid; 3]
+            && self.user_ns != 0
+            && self.user_ns == owner.user_ns
+            && owner.cap_permitted & !self.cap_effective == 0
     }
 
     fn may_trace(&self, target: Process<'_>) -> bool {
@@ -242,6 +245,17 @@ mod tests {
         fsgid: 0,
         cap_effective: u64::MAX,
         ..USER
+    };
+    /// The owner of the user's processes.
+    const USERS: Owner = Owner {
+        uid: 1000,
+        euid: 1000,
+        suid: 1000,
+        gid: 100,
+        egid: 100,
+        sgid: 100,
+        user_ns: INITIAL_USER_NS,
+        cap_permitted: 0,
     };
 
     fn access(reader: Reader, change: impl FnOnce(&mut Record)) -> Access {
@@ -344,19 +358,10 @@ mod tests {
     fn of_an_exit_as_much_is_seen_as_of_the_process() {
         let exit = |change: fn(&mut Exit)| {
             let mut exit = Exit {
-                uid: 1000,
-                euid: 1000,
-                gid: 100,
-                egid: 100,
                 status: Some(256),
                 io: Some(Io::default()),
-                owner: Owner {
-                    suid: 1000,
-                    sgid: 100,
-                    user_ns: INITIAL_USER_NS,
-                    cap_permitted: 0,
-                    dumpable: Some(true),
-                },
+                owner: USERS,
+                dumpable: Some(true),
                 ..Exit::default()
             };
             change(&mut exit);
@@ -369,17 +374,17 @@ mod tests {
         assert_eq!(seen(USER, exit(|_| ())), (true, true));
         for (dumpable, shown) in [(None, (true, false)), (Some(false), (false, false))] {
             let mut exit = exit(|_| ());
-            exit.owner.dumpable = dumpable;
+            exit.dumpable = dumpable;
             assert_eq!(seen(USER, exit), shown);
             assert_eq!(seen(ROOT, exit), (true, true));
         }
         let others: [fn(&mut Exit); 6] = [
-            |exit| exit.uid = 0,
+            |exit| exit.owner.uid = 0,
             |exit| exit.owner.suid = 0,
             |exit| exit.owner.sgid = 0,
             |exit| exit.owner.user_ns = 7,
             |exit| exit.owner.cap_permitted = 1,
-            |exit| exit.egid = 0,
+            |exit| exit.owner.egid = 0,
         ];
         for change in others {
             assert_eq!(seen(USER, exit(change)), (false, false));

@@ -2,7 +2,9 @@
 //! the kernel kills a process that exceeds its limit.
 
 use std::{
+    ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -37,11 +39,11 @@ const V2: Names = Names {
 
 /// Fails if less than `needed` bytes are left. If the files cannot be read, no limit is known.
 pub(super) fn check(needed: u64) -> Result<(), Error> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = fs::read("/proc/self/cgroup").unwrap_or_default();
     check_in(needed, &groups, Path::new("/sys/fs/cgroup"))
 }
 
-fn check_in(needed: u64, groups: &str, mounted: &Path) -> Result<(), Error> {
+fn check_in(needed: u64, groups: &[u8], mounted: &Path) -> Result<(), Error> {
     match tightest(groups, mounted) {
         Some(Allowance { file, limit, left }) if left < needed => Err(Error::MemoryLimit {
             file,
@@ -55,9 +57,10 @@ fn check_in(needed: u64, groups: &str, mounted: &Path) -> Result<(), Error> {
 
 /// The control group with the least memory left: the process's own or one above it. `groups` is the text of
 /// `/proc/self/cgroup`.
-fn tightest(groups: &str, mounted: &Path) -> Option<Allowance> {
+fn tightest(groups: &[u8], mounted: &Path) -> Option<Allowance> {
     let (names, root, group) = hierarchy(groups, mounted)?;
-    let group = Path::new(group.trim_start_matches('/'));
+    let group = group.strip_prefix(b"/").unwrap_or(group);
+    let group = Path::new(OsStr::from_bytes(group));
     // A container may have its own group mounted as the root. Then the folders of the path do not exist.
     group
         .ancestors()
@@ -66,14 +69,18 @@ fn tightest(groups: &str, mounted: &Path) -> Option<Allowance> {
 }
 
 /// The hierarchy that controls memory: its own in version 1, else that of all controllers.
-fn hierarchy<'a>(groups: &'a str, mounted: &Path) -> Option<(Names, PathBuf, &'a str)> {
+fn hierarchy<'a>(groups: &'a [u8], mounted: &Path) -> Option<(Names, PathBuf, &'a [u8])> {
     let lines = || {
-        groups.lines().filter_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
+        groups.split(|&byte| byte == b'\n').filter_map(|line| {
+            let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
             Some((parts.next()?, parts.next()?))
         })
     };
-    let own = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == "memory"));
+    let is_of_memory = |controllers: &[u8]| {
+        let mut names = controllers.split(|&byte| byte == b',');
+        names.any(|name| name == b"memory")
+    };
+    let own = lines().find(|(controllers, _)| is_of_memory(controllers));
     if let Some((_, group)) = own {
         return Some((V1, mounted.join("memory"), group));
     }
@@ -127,7 +134,7 @@ mod tests {
         }
 
         fn tightest(&self, groups: &str) -> Option<(String, u64, u64)> {
-            let Allowance { file, limit, left } = tightest(groups, &self.0)?;
+            let Allowance { file, limit, left } = tightest(groups.as_bytes(), &self.0)?;
             let file = file.strip_prefix(&self.0).expect("it is in the tree");
             Some((file.display().to_string(), limit, left))
         }
@@ -164,6 +171,14 @@ mod tests {
             Some(("a/memory.max".to_owned(), 1000, 0)),
             "no less than nothing is left"
         );
+    }
+
+    #[test]
+    fn a_limit_counts_below_a_group_whose_name_is_not_utf_8() {
+        let tree = Tree::new("bytes");
+        tree.write("a", &[("memory.max", "9\n"), ("memory.current", "4\n")]);
+        let found = tightest(b"3:name=x:/\xff\n0::/a/u\xff\n", &tree.0);
+        assert_eq!(found.map(|it| it.left), Some(5));
     }
 
     #[test]
@@ -215,7 +230,7 @@ mod tests {
             "4:memory:/gone",
         ] {
             assert_eq!(tree.tightest(groups), None, "{groups:?}");
-            assert!(check_in(u64::MAX, groups, &tree.0).is_ok());
+            assert!(check_in(u64::MAX, groups.as_bytes(), &tree.0).is_ok());
         }
         tree.write("a", &[("memory.max", "1000\n")]);
         assert_eq!(tree.tightest("0::/a"), None, "its use is not known");
@@ -228,8 +243,8 @@ mod tests {
             "a",
             &[("memory.max", "1000\n"), ("memory.current", "900\n")],
         );
-        assert!(check_in(100, "0::/a", &tree.0).is_ok());
-        let error = check_in(101, "0::/a", &tree.0).expect_err("100 are free");
+        assert!(check_in(100, b"0::/a", &tree.0).is_ok());
+        let error = check_in(101, b"0::/a", &tree.0).expect_err("100 are free");
         let text = error.to_string();
         for part in [
             "a/memory.max",

@@ -33,6 +33,9 @@ pub(crate) struct Tasks {
     pub(crate) cpu_offsets: Mapping<u64>,
     pub(crate) capacity: Capacity,
     beside: Beside,
+    /// `places` and `proofs`, if it has them.
+    #[cfg(test)]
+    pub(super) kept: Option<[libbpf_rs::MapHandle; 2]>,
 }
 
 /// How a walk is run.
@@ -88,6 +91,12 @@ impl Tasks {
             cpu_offsets: loaded.map("cpu_offsets", settings.max_cpus)?,
             capacity,
             beside,
+            #[cfg(test)]
+            kept: (beside == Beside::PlacesAndProofs)
+                .then(|| {
+                    Ok::<_, Error>([loaded.map_handle("places")?, loaded.map_handle("proofs")?])
+                })
+                .transpose()?,
         };
         timing::done("memory of the maps");
         Ok(tasks)

@@ -1,9 +1,24 @@
-//! What happens between two sections of a walk.
+//! What happens between two sections of a walk, and what proves that a record may be kept.
 
-use fastproc_testbed::{Sleepers, gate};
+#[cfg(target_arch = "x86_64")]
+mod kept;
+
+use fastproc_testbed::{Sleepers, alone, gate};
 
 use super::*;
 use crate::base::host::running_processes;
+
+fn open(fields: Fields, keeps_records: bool) -> Bpf {
+    let host = Host::read().expect("a host");
+    let options = Options {
+        lone_threads: !keeps_records,
+        keeps_records,
+        walks_once: !keeps_records,
+    };
+    let processes = running_processes().unwrap_or(0);
+    let expected = (processes, processes);
+    Bpf::open(Walk::OpenCoded, fields, &host, expected, options).expect("there is BPF")
+}
 
 /// Needs root and BPF.
 #[test]
@@ -11,23 +26,11 @@ fn a_walk_also_pauses_while_it_searches_for_a_process_that_still_exists() {
     if !gate::bpf() {
         return;
     }
-    let host = Host::read().expect("a host");
-    let options = Options {
-        lone_threads: true,
-        keeps_records: false,
-        walks_once: true,
-    };
+    // Another process behind these would end the search.
+    let _alone = alone();
     let children = Sleepers::start(20);
     let pids = children.pids();
-    let processes = running_processes().unwrap_or(0);
-    let mut bpf = Bpf::open(
-        Walk::OpenCoded,
-        Fields::empty(),
-        &host,
-        (processes, processes),
-        options,
-    )
-    .expect("there is BPF");
+    let mut bpf = open(Fields::empty(), false);
     bpf.set_section(Duration::ZERO);
     bpf.prepare().expect("it can be prepared");
     let records = |bpf: &Bpf| bpf.tasks.run.as_slice()[0].records as usize;

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::base::{cgroup_root, mounts};
+use crate::base::cgroup_root;
 
 /// The mount of the default hierarchy, and the ids that were looked up in this collection.
 #[derive(Debug, Default)]
@@ -19,9 +19,10 @@ pub(super) struct Cgroups {
 impl Cgroups {
     /// Finds the mount.
     pub(super) fn find() -> Self {
-        let mounts = cgroup_root::mountinfo();
+        let mut mounts = cgroup_root::chosen().into_iter();
+        let whole = mounts.find(|mount| mount.root == b"/");
         Self {
-            mount: mount_of(&mounts),
+            mount: whole.map(|mount| mount.point),
             ids: HashMap::new(),
         }
     }
@@ -59,28 +60,9 @@ fn inode(mount: &Path, path: &[u8]) -> Option<u64> {
     fs::metadata(path).ok().map(|folder| folder.ino())
 }
 
-/// The mount point of the whole default hierarchy, from `mountinfo`.
-fn mount_of(mounts: &str) -> Option<PathBuf> {
-    // Blanks in a path are escaped. Below a mount point with blanks, ids are unknown.
-    let mut whole =
-        mounts::of_cgroup2(mounts).filter(|(root, point)| *root == "/" && !point.contains('\\'));
-    whole.next().map(|(_, point)| point.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_default_hierarchy_is_found() {
-        let mounts = "\
-            25 1 0:22 / /sys rw,nosuid - sysfs sysfs rw\n\
-            30 25 0:26 /user /other rw - cgroup2 cgroup2 rw\n\
-            31 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
-        assert_eq!(mount_of(mounts), Some(PathBuf::from("/sys/fs/cgroup")));
-        assert_eq!(mount_of("25 1 0:22 / /sys rw - sysfs sysfs rw\n"), None);
-        assert_eq!(mount_of("nonsense"), None);
-    }
 
     #[test]
     fn paths() {
