@@ -194,7 +194,6 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
-	u64 self_exec_id;
 	sigset_t blocked;
 	struct sigpending pending;
 	struct seccomp seccomp;

@@ -140,9 +140,10 @@ pub struct Args {
     /// Print to standard error how processes are grouped.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     debug: bool,
-    /// Read files of container runtimes below this folder, for rules with names of containers or pods: where a
-    /// container has mounted the host's file system. The default is /, or the root that process 1 sees.
-    #[arg(long, value_name = "FOLDER")]
+    /// Read files of container runtimes and ask file systems below this folder: where a container has mounted the host's
+    /// file system. By default these are the files below / or below the root of process 1, and the file systems that
+    /// process 1 sees.
+    #[arg(long, value_name = "FOLDER", visible_alias = "path.rootfs")]
     host_root: Option<PathBuf>,
     /// Serve by TLS and require passwords as this file says, in the format of Prometheus's exporter toolkit; see the
     /// examples.
@@ -473,6 +474,14 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
         say(&format!(
             "source {source} cannot be used: {}",
             first_line(&error)
+        ));
+    }
+    let unseen = exporter.unseen();
+    if !unseen.is_empty() {
+        say(&format!(
+            "it does not have the host's network namespace, so these are left out: {}; set hostNetwork: true in Kubernetes, or use \
+             docker run --network=host --uts=host",
+            unseen.join(", ")
         ));
     }
     if let Some(cgroups) = exporter.cgroups() {

@@ -1,7 +1,8 @@
 //! One snapshot, and everything that is derived from it.
 
 use std::{
-    path::PathBuf,
+    io,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -19,8 +20,8 @@ use crate::{
     groups::{Gone, Moment, Options, Tracker},
     link::Used,
     metrics::{
-        CgroupMetrics, CgroupSettings, ExitCounts, Extras, HostMetrics, LeftOut, Own, Service,
-        Switches, series_of_a_group, write_groups, write_own,
+        CgroupMetrics, CgroupSettings, ExitCounts, Extras, HostMetrics, LeftOut, Machine, Own,
+        Service, Switches, series_of_a_group, write_groups, write_own,
     },
     naming::{NameError, Rules},
     reloaded::Reloaded,
@@ -57,6 +58,15 @@ pub enum OpenError {
     /// Counters cannot be read.
     #[error("the machine's counters cannot be read")]
     Counters(#[from] fastproc::counters::Error),
+    /// The folder where the root of the machine is mounted cannot be opened.
+    #[error("{} cannot be opened: mount the root of the machine there, or leave out --host-root", path.display())]
+    HostRoot {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// Cgroups cannot be read.
     #[error("cgroups cannot be read")]
     Cgroups(#[from] cgroups::Error),
@@ -131,6 +141,10 @@ impl Exporter {
         let missed = collector.snapshot()?.stats().missed;
         let proc_hides = fastproc::host::proc_hides_processes()?;
         let root = settings.host_root.as_deref();
+        let machine = Machine::find(root).map_err(|source| OpenError::HostRoot {
+            path: root.unwrap_or(Path::new("/")).into(),
+            source,
+        })?;
         let names = root.map_or_else(Names::default, Names::from_root);
         let names = Arc::new(Mutex::new(names));
         let describer = Describer::new(collector.host(), names.clone())?;
@@ -152,7 +166,12 @@ impl Exporter {
             },
             shows_io,
             sees_all: sees_all(collector.source(), proc_hides || !shows_io),
-            host_metrics: HostMetrics::new(Counters::reader(&counters), settings.host, &others),
+            host_metrics: HostMetrics::new(
+                Counters::reader(&counters),
+                settings.host,
+                machine,
+                &others,
+            ),
             cgroups,
             collector,
             tracker,
@@ -288,6 +307,11 @@ impl Exporter {
     /// Parts of textfiles that are left out now, and were not at the last call.
     pub fn left_out(&mut self) -> Vec<LeftOut> {
         self.host_metrics.left_out()
+    }
+
+    /// Metrics that are left out because this process has another network or another name than the machine.
+    pub fn unseen(&self) -> Vec<&'static str> {
+        self.host_metrics.unseen()
     }
 
     /// Why a process has no name although a rule matched it, if that happened since the last call.

@@ -21,6 +21,7 @@ pub mod groups;
 pub mod link;
 pub mod memory;
 pub mod metrics;
+mod names;
 pub mod naming;
 pub mod page;
 pub mod privileges;

@@ -4,12 +4,14 @@ use std::{
     fs,
     io::{Read, Write},
     process::{Command, Stdio},
+    thread,
 };
 
-use fastproc_testbed::{HungFuse, gate, wait_until};
+use fastproc_testbed::{Folder, HungFuse, gate, wait_until};
 use rustix::process::Signal;
 
 use crate::{
+    FASTPROC,
     separate::{is_gone, send},
     server::{Server, status},
 };
@@ -138,6 +140,51 @@ fn a_file_system_that_hangs_takes_its_collector_along_and_nothing_else() {
     let (status, stderr) = server.end(Signal::TERM);
     assert_eq!(status.code(), Some(0), "{stderr}");
     wait_until("the exporter has ended", || is_gone(exporter));
+}
+
+#[test]
+fn a_file_system_that_hangs_has_no_figures_and_all_others_have() {
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let mut hung = match HungFuse::open() {
+        Ok(hung) => hung,
+        Err(error) => {
+            gate::skipped(&format!("it needs /dev/fuse: {error}"));
+            return;
+        }
+    };
+    hung.hang();
+    let folder = Folder::new("hung");
+    let point = folder.display().to_string();
+    let scrapes = || {
+        let mounted = hung.mount_for_this_thread(&folder);
+        mounted.expect("root may mount");
+        let mut command = Command::new("unshare");
+        // The list of mounts is that of process 1, which it is.
+        command.args(["--pid", "--fork", "--kill-child", "--mount-proc", FASTPROC]);
+        let server = Server::start_by(
+            &mut command,
+            &[
+                "--source=procfs",
+                "--procnames=none",
+                "--collector.filesystem",
+                "--user=root",
+                "--end-within=1s",
+            ],
+        );
+        for _ in 0..2 {
+            let metrics = server.scrape();
+            let of = |name, point| metrics.get(name, &[("mountpoint", point)]);
+            assert!(of("node_filesystem_size_bytes", "/") > Some(0.0));
+            assert_eq!(of("node_filesystem_device_error", "/"), Some(0.0));
+            assert_eq!(of("node_filesystem_size_bytes", &point), None);
+            assert_eq!(of("node_filesystem_device_error", &point), Some(1.0));
+        }
+    };
+    let ended = thread::scope(|scope| scope.spawn(scrapes).join());
+    hung.end();
+    ended.expect("all scrapes are right");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod groups;
 mod help;
 mod hostile;
 mod hung;
+mod machine;
 mod namespace;
 mod negotiation;
 mod node;

@@ -77,7 +77,12 @@ fn told(metrics: &Metrics) -> BTreeSet<Series> {
     metrics
         .series()
         .filter(|(name, ..)| is_told(name))
-        .map(|(name, labels, _)| (name.to_owned(), labels.clone().into_iter().collect()))
+        .map(|(name, labels, _)| {
+            // An empty value is as good as none.
+            let labels = labels.clone().into_iter();
+            let labels = labels.filter(|(_, value)| !value.is_empty());
+            (name.to_owned(), labels.collect())
+        })
         .collect()
 }
 

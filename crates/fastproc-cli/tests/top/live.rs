@@ -298,3 +298,34 @@ fn once_writes_a_single_screen() {
         "{text}"
     );
 }
+
+/// As in a container, and on Android.
+#[test]
+fn the_table_is_shown_where_the_machine_cannot_be_read() {
+    if !gate::root() {
+        return;
+    }
+    let usual = Terminal::command(&["--source", "procfs", "--interval", "0.1"]);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c"]);
+    command.arg("mount -t proc -o subset=pid proc /proc && exec \"$@\"");
+    command
+        .arg("sh")
+        .arg(usual.get_program())
+        .args(usual.get_args());
+    for (name, value) in usual.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut top = Terminal::run(24, 100, command);
+    let shown = top.until("a table", |text| {
+        text.contains("CMDLINE") && text.contains("running")
+    });
+    let cpu = shown.lines().find(|line| line.starts_with("CPU["));
+    let words: Vec<&str> = cpu.expect("a line of CPUs").split_whitespace().collect();
+    assert_eq!(words, ["CPU[", "-]"]);
+    assert!(shown.contains("- switches/s"), "{shown}");
+    top.end();
+}

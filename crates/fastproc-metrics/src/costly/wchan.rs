@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::files::{Missing, ProcessFiles};
-use crate::exposition::escape;
+use crate::{exposition::escape, names};
 
 /// The waiting threads of one process by function.
 pub(super) type Waiting = Box<[(Symbol, u32)]>;
@@ -56,7 +56,7 @@ impl Wchans {
             return symbol;
         }
         let symbol = self.labels.len() as Symbol;
-        let label = format!(",wchan=\"{}\"", escape(&String::from_utf8_lossy(name)));
+        let label = format!(",wchan=\"{}\"", escape(&names::text(name)));
         self.labels.push(label.into());
         self.by_name.insert(name.into(), symbol);
         symbol

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fastproc::{difference::Marks, record::ThreadRecord};
 
 use super::{Counts, NONE, OTHER};
-use crate::exposition::escape;
+use crate::{exposition::escape, names};
 
 /// The name of a thread, as the kernel keeps it.
 pub(super) type Comm = [u8; 16];
@@ -64,11 +64,10 @@ impl ThreadNames {
             return (at, true);
         }
         let text = comm.split(|&byte| byte == 0).next().unwrap_or_default();
-        let text = String::from_utf8_lossy(text);
         let name = ThreadName {
             group,
             comm,
-            labels: format!("{labels},threadname=\"{}\"", escape(&text)).into(),
+            labels: format!("{labels},threadname=\"{}\"", escape(&names::text(text))).into(),
             total: Counts::default(),
             grown: Counts::default(),
             count: 0,
@@ -168,5 +167,26 @@ impl Finder {
         })?;
         self.next = at + 1;
         Some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_whose_names_differ_in_bytes_that_are_not_utf_8_have_different_labels() {
+        let mut names = ThreadNames::default();
+        for byte in [0xfe, 0xff] {
+            let mut comm = [0; 16];
+            comm[..2].copy_from_slice(&[b'a', byte]);
+            names.intern(0, "groupname=\"g\"", comm, 10);
+        }
+        let labels: Vec<_> = names.iter().map(|name| &*name.labels).collect();
+        let expected = [
+            r#"groupname="g",threadname="a\\xfe""#,
+            r#"groupname="g",threadname="a\\xff""#,
+        ];
+        assert_eq!(labels, expected);
     }
 }

@@ -13,11 +13,14 @@ use regex::Regex;
 use super::{
     cpu::{self, Cpus},
     groups,
-    node::{self, LeftOut, NodeMetrics, NodeSwitches},
+    node::{self, LeftOut, Machine, NodeMetrics, NodeSwitches},
     own,
     scrapes::{self, Scrapes},
 };
-use crate::exposition::{Exposition, Family, Kind, Value, escape};
+use crate::{
+    exposition::{Exposition, Family, Kind, Value, escape},
+    names,
+};
 
 super::families! {
     INTR = "node_intr_total" Counter &[],
@@ -167,11 +170,11 @@ const STATE_LABELS: [&str; STATES.len()] = [
 
 impl HostMetrics {
     /// Nothing is read yet. `others` are further families of the same text.
-    pub fn new(reader: Reader, switches: Switches, others: &[Family]) -> Self {
+    pub fn new(reader: Reader, switches: Switches, machine: Machine, others: &[Family]) -> Self {
         let own = [groups::ALL, &families(), own::ALL, others].concat();
         Self {
             reader,
-            node: NodeMetrics::new(switches.node.clone(), &own),
+            node: NodeMetrics::new(switches.node.clone(), machine, &own),
             scrapes: Scrapes::default(),
             switches,
             softirqs: Vec::new(),
@@ -262,6 +265,11 @@ impl HostMetrics {
     /// Parts of textfiles that are left out now, and were not at the last call.
     pub fn left_out(&mut self) -> Vec<LeftOut> {
         self.node.left_out()
+    }
+
+    /// Metrics that are left out because this process has another network or another name than the machine.
+    pub fn unseen(&self) -> Vec<&'static str> {
+        self.node.unseen()
     }
 
     /// Writes the last values.
@@ -380,7 +388,7 @@ fn write_interrupts(text: &mut Exposition, interrupts: &Interrupts) {
         if row.counts.len() != interrupts.cpus.len() {
             continue;
         }
-        let rest = String::from_utf8_lossy(&row.rest);
+        let rest = names::text(&row.rest);
         let mut words = rest.split_whitespace();
         let (info, devices) = if row.irq().is_some() {
             let info = words.next().unwrap_or_default().to_owned();
@@ -388,7 +396,7 @@ fn write_interrupts(text: &mut Exposition, interrupts: &Interrupts) {
         } else {
             (words.collect::<Vec<_>>().join(" "), String::new())
         };
-        let label = String::from_utf8_lossy(row.label.trim_ascii()).into_owned();
+        let label = names::text(row.label.trim_ascii());
         let labels = format!(
             ",type=\"{}\",info=\"{}\",devices=\"{}\"",
             escape(&label),

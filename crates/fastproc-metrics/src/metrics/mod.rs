@@ -28,7 +28,7 @@ pub use self::{
     cgroups::{CgroupMetrics, CgroupSettings},
     groups::{Extras, series_of_a_group, write_groups},
     host::{HostMetrics, Switches, VmstatFilter, WrongFilter},
-    node::{LeftOut, NodeSwitches, Pattern},
+    node::{LeftOut, Machine, NodeSwitches, Pattern},
     own::{ExitCounts, Own, Served, Service, write_own},
     table::markdown,
 };

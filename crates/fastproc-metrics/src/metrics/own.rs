@@ -204,7 +204,9 @@ fn write_process(text: &mut Exposition, btime: u64, beside: Used) {
     if let Some(limit) = getrlimit(Resource::Nofile).current {
         text.one(&MAX_FDS, Value::Whole(limit));
     }
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // It has the name of this process, which may be any bytes.
+    let stat = std::fs::read("/proc/self/stat").unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
     let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
     let field = |number: usize| fields.split(' ').nth(number - 3)?.parse::<u64>().ok();
     if let (Some(start), Some(size), Some(pages)) = (field(22), field(23), field(24)) {

@@ -10,7 +10,7 @@ use fastproc::{
     container::{Names, Origin, PodUid},
 };
 
-use crate::exposition::escape;
+use crate::{exposition::escape, names};
 
 /// Makes the labels of each cgroup once, and keeps them by its id, which the kernel does not use again.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Labels {
 
 impl Kept {
     fn new(path: &[u8], names: &mut Names, pods: &mut Pods) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| names::text(bytes).into_owned();
         let mut kept = Self {
             text: String::new(),
             nameless: None,
@@ -141,4 +141,20 @@ fn push(text: &mut String, name: &str, value: &str) {
 fn parent(path: &[u8]) -> &[u8] {
     let slash = path.iter().rposition(|&byte| byte == b'/');
     &path[..slash.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cgroups_whose_names_differ_in_bytes_that_are_not_utf_8_have_different_labels() {
+        let mut names = Names::recorded();
+        let mut text = |path: &[u8]| Kept::new(path, &mut names, &mut Pods::new()).text;
+        assert_eq!(
+            text(b"/a\xff.service"),
+            r#"id="/a\\xff.service""#.to_owned() + r#",unit="a\\xff.service",slice="-.slice""#
+        );
+        assert_ne!(text(b"/a\xff"), text(b"/a\xfe"));
+    }
 }

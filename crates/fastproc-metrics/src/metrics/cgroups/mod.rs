@@ -5,6 +5,7 @@ mod labels;
 
 use std::{
     collections::HashMap,
+    os::unix::ffi::OsStrExt,
     sync::{Arc, Mutex},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -21,7 +22,10 @@ use self::{
     families::{Get, METRICS, Metric},
     labels::Labels,
 };
-use crate::exposition::{Exposition, Family, Value, escape};
+use crate::{
+    exposition::{Exposition, Family, Value, escape},
+    names,
+};
 
 super::families! {
     SCRAPE_ERROR = "container_scrape_error" Gauge &[],
@@ -296,7 +300,7 @@ fn device_label(device: &Device) -> String {
     let name = link.as_deref().and_then(|link| link.file_name());
     let name = name.map_or(numbers, |name| {
         // The kernel cannot have a slash in the name of a folder.
-        format!("/dev/{}", name.to_string_lossy().replace('!', "/"))
+        format!("/dev/{}", names::text(name.as_bytes()).replace('!', "/"))
     });
     format!(",device=\"{}\"", escape(&name))
 }

@@ -2,6 +2,9 @@
 //! numbers are parsed.
 
 mod aside;
+mod ask;
+mod filesystems;
+mod machine;
 mod netclass;
 mod network;
 mod sensors;
@@ -16,15 +19,15 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-pub use self::textfile::LeftOut;
 use self::{
     aside::{Aside, PATIENCE},
+    filesystems::{Filesystems, MountFilter},
     network::Netstat,
-    storage::{Filesystems, MountFilter},
     sysfs::Attributes,
     text::TextFile,
     textfile::Textfiles,
 };
+pub use self::{machine::Machine, textfile::LeftOut};
 use super::{WrongFilter, scrapes::Scrapes};
 use crate::exposition::{Exposition, Family};
 
@@ -36,6 +39,7 @@ pub(super) fn families() -> Vec<Family> {
         network::ALL,
         netclass::ALL,
         storage::ALL,
+        filesystems::ALL,
         sensors::ALL,
         textfile::ALL,
     ]
@@ -96,7 +100,8 @@ impl Pattern {
 #[derive(Debug)]
 pub(super) struct NodeMetrics {
     switches: NodeSwitches,
-    filesystems: Option<Aside<Filesystems>>,
+    machine: Machine,
+    filesystems: Option<Filesystems>,
     netstat: Option<Netstat>,
     nohandler: Attributes,
     /// The labels of disks.
@@ -110,7 +115,7 @@ pub(super) struct NodeMetrics {
 
 macro_rules! files {
     ($($name:ident: $path:literal, $switch:ident;)*) => {
-        /// The files, each belonging to one collector.
+        /// The files, each belonging to one collector. The network is that of the first process.
         #[derive(Debug)]
         struct Files { $($name: TextFile),* }
 
@@ -139,18 +144,18 @@ files! {
     clock_available: "/sys/devices/system/clocksource/clocksource0/available_clocksource", time;
     clock_current: "/sys/devices/system/clocksource/clocksource0/current_clocksource", time;
     schedstat: "/proc/schedstat", schedstat;
-    net_dev: "/proc/net/dev", netdev;
-    sockstat: "/proc/net/sockstat", sockstat;
-    sockstat6: "/proc/net/sockstat6", sockstat;
-    net_netstat: "/proc/net/netstat", netstat;
-    net_snmp: "/proc/net/snmp", netstat;
-    net_snmp6: "/proc/net/snmp6", netstat;
+    net_dev: "/proc/1/net/dev", netdev;
+    sockstat: "/proc/1/net/sockstat", sockstat;
+    sockstat6: "/proc/1/net/sockstat6", sockstat;
+    net_netstat: "/proc/1/net/netstat", netstat;
+    net_snmp: "/proc/1/net/snmp", netstat;
+    net_snmp6: "/proc/1/net/snmp6", netstat;
     conntrack_count: "/proc/sys/net/netfilter/nf_conntrack_count", conntrack;
     conntrack_max: "/proc/sys/net/netfilter/nf_conntrack_max", conntrack;
-    conntrack_stat: "/proc/net/stat/nf_conntrack", conntrack;
+    conntrack_stat: "/proc/1/net/stat/nf_conntrack", conntrack;
     diskstats: "/proc/diskstats", diskstats;
-    arp: "/proc/net/arp", arp;
-    softnet: "/proc/net/softnet_stat", softnet;
+    arp: "/proc/1/net/arp", arp;
+    softnet: "/proc/1/net/softnet_stat", softnet;
     entropy_available: "/proc/sys/kernel/random/entropy_avail", entropy;
     entropy_pool: "/proc/sys/kernel/random/poolsize", entropy;
 }
@@ -174,10 +179,18 @@ impl<T> Switch for Option<T> {
 
 impl NodeMetrics {
     /// `own`: the names that textfiles must not define again.
-    pub(super) fn new(switches: NodeSwitches, own: &[Family]) -> Self {
+    pub(super) fn new(switches: NodeSwitches, machine: Machine, own: &[Family]) -> Self {
         let netstat = switches.netstat.clone();
+        let filesystems = switches.filesystem.as_ref().map(|(mount_points, types)| {
+            let filter = MountFilter {
+                mount_points: mount_points.0.clone(),
+                types: types.0.clone(),
+            };
+            Filesystems::new(filter, machine.clone())
+        });
         Self {
-            filesystems: None,
+            filesystems,
+            machine,
             netstat: netstat.map(|fields| Netstat::new(fields.0)),
             nohandler: Attributes::default(),
             disk_infos: Vec::new(),
@@ -199,13 +212,16 @@ impl NodeMetrics {
         }
         if self.switches.netdev.is_some() {
             scrapes.collect("netdev", || {
-                network::read_nohandler(&self.files.net_dev, &mut self.nohandler);
+                let folder = self.machine.devices();
+                network::read_nohandler(&self.files.net_dev, &folder, &mut self.nohandler);
             });
         }
         if let Some(exclude) = &self.switches.netclass {
-            self.devices = scrapes.collect("netclass", || netclass::read(&exclude.0));
+            self.devices = scrapes.collect("netclass", || {
+                netclass::read(&self.machine.devices(), &exclude.0)
+            });
         }
-        // These threads are started only after privileges were dropped, which belong to threads.
+        // This thread is started only after privileges were dropped, which belong to threads.
         if let Some(folders) = &self.switches.textfile {
             if self.textfiles.is_none() {
                 let textfiles = Textfiles::new(folders.clone(), &self.own);
@@ -221,19 +237,23 @@ impl NodeMetrics {
                 scrapes.collect("textfile", || textfiles.collect());
             }
         }
-        if let Some((mount_points, types)) = &self.switches.filesystem {
-            if self.filesystems.is_none() {
-                let filesystems = Filesystems::new(MountFilter {
-                    mount_points: mount_points.0.clone(),
-                    types: types.0.clone(),
-                });
-                self.filesystems =
-                    Aside::new("filesystems", filesystems, Filesystems::read, PATIENCE).ok();
-            }
-            if let Some(filesystems) = &mut self.filesystems {
-                scrapes.collect("filesystem", || filesystems.collect());
-            }
+        if let Some(filesystems) = &mut self.filesystems {
+            scrapes.collect("filesystem", || filesystems.collect());
         }
+    }
+
+    /// Metrics that are left out because this process has another network or another name than the machine.
+    pub(super) fn unseen(&self) -> Vec<&'static str> {
+        let machine = &self.machine;
+        let unseen = [
+            ("node_uname_info", self.switches.uname && !machine.has_name),
+            (
+                "node_nf_conntrack_entries and its limit",
+                self.switches.conntrack && !machine.has_network,
+            ),
+        ];
+        let unseen = unseen.into_iter().filter(|(_, is_left_out)| *is_left_out);
+        unseen.map(|(name, _)| name).collect()
     }
 
     /// Parts of textfiles that are left out now, and were not at the last call.
@@ -252,11 +272,7 @@ impl NodeMetrics {
             });
         }
         if let Some(filesystems) = &self.filesystems {
-            scrapes.write(text, "filesystem", |text| {
-                if let Some(filesystems) = filesystems.get() {
-                    filesystems.write(text);
-                }
-            });
+            scrapes.write(text, "filesystem", |text| filesystems.write(text));
         }
         // Virtual machines have none of these.
         if self.switches.cpufreq {
@@ -311,7 +327,8 @@ impl NodeMetrics {
                 system::entropy(text, &files.entropy_available, &files.entropy_pool);
             });
         }
-        if on.uname {
+        // Only a process of the same UTS namespace can ask for the machine's name.
+        if on.uname && self.machine.has_name {
             scrapes.write(text, "uname", system::uname);
         }
         if on.time {
@@ -347,7 +364,7 @@ impl NodeMetrics {
             scrapes.write_if(text, "arp", |text| {
                 network::arp(text, &files.arp, exclude);
                 // A machine may have no neighbours.
-                !files.arp.text().is_empty()
+                !files.arp.bytes().is_empty()
             });
         }
         if on.softnet {
@@ -368,12 +385,9 @@ impl NodeMetrics {
         }
         if on.conntrack {
             scrapes.write(text, "conntrack", |text| {
-                network::conntrack(
-                    text,
-                    &files.conntrack_count,
-                    &files.conntrack_max,
-                    &files.conntrack_stat,
-                );
+                let entries = [&files.conntrack_count, &files.conntrack_max];
+                let entries = self.machine.has_network.then_some(entries);
+                network::conntrack(text, entries, &files.conntrack_stat);
             });
         }
     }

@@ -1,11 +1,20 @@
 //! The properties of devices in /sys/class/net.
 
-use std::{fs, io::Read, os::fd::OwnedFd};
+use std::{
+    ffi::OsString,
+    fs,
+    io::Read,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::Path,
+};
 
 use regex::Regex;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::exposition::{Exposition, Family, Value, escape};
+use crate::{
+    exposition::{Exposition, Family, Value, escape},
+    names,
+};
 
 const DEVICE: &[&str] = &["device"];
 
@@ -64,19 +73,23 @@ pub(super) struct Device {
     numbers: [Option<i64>; NUMBERS.len()],
 }
 
-/// Reads all devices but those that are left out, in the order of their names.
-pub(super) fn read(exclude: &Regex) -> Vec<Device> {
-    let folder = fs::read_dir("/sys/class/net").into_iter().flatten();
-    let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| !exclude.is_match(name)).collect();
-    names.sort_unstable();
-    names.iter().filter_map(|name| device(name)).collect()
+/// Reads all devices of this folder of sysfs but those that are left out, in the order of their names.
+pub(super) fn read(folder: &Path, exclude: &Regex) -> Vec<Device> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
+    found.sort_unstable();
+    let devices = found.iter().filter_map(|name| {
+        let text = names::text(name.as_bytes());
+        let is_left_out = exclude.is_match(&text);
+        (!is_left_out).then(|| device(&folder.join(name), &text))?
+    });
+    devices.collect()
 }
 
 /// `None` for an entry that is not a device, such as `bonding_masters`, or that has gone.
-fn device(name: &str) -> Option<Device> {
+fn device(folder: &Path, name: &str) -> Option<Device> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat(CWD, format!("/sys/class/net/{name}"), flags, Mode::empty()).ok()?;
+    let folder = openat(CWD, folder, flags, Mode::empty()).ok()?;
     let label = format!("device=\"{}\"", escape(name));
     let words = WORDS.map(|file| attribute(&folder, file).unwrap_or_default());
     let labels = WORDS.iter().zip(&words);
@@ -98,11 +111,11 @@ fn attribute(folder: &OwnedFd, name: &str) -> Option<String> {
         Mode::empty(),
     )
     .ok()?;
-    let mut text = String::new();
+    let mut text = Vec::new();
     // Files of sysfs have at most one page.
     let mut file = fs::File::from(file).take(4096);
-    file.read_to_string(&mut text).ok()?;
-    Some(text.trim().to_owned())
+    file.read_to_end(&mut text).ok()?;
+    Some(names::text(text.trim_ascii()).into_owned())
 }
 
 /// Decimal, or hexadecimal with its prefix.

@@ -1,11 +1,22 @@
 //! Devices, sockets, protocols and tracked connections.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+};
 
 use regex::Regex;
 
-use super::{sysfs::Attributes, text::TextFile};
-use crate::exposition::{Exposition, Family, Kind, Value, escape};
+use super::{
+    sysfs::Attributes,
+    text::{self, TextFile},
+};
+use crate::{
+    exposition::{Exposition, Family, Kind, Value, escape},
+    names,
+};
 
 const DEVICE: &[&str] = &["device"];
 const CPU: &[&str] = &["cpu"];
@@ -44,18 +55,19 @@ crate::metrics::families! {
 }
 
 /// The names and the columns of /proc/net/dev.
-fn net_dev(file: &TextFile) -> impl Iterator<Item = (&str, &str)> {
-    let lines = file.text().lines().skip(2);
+fn net_dev(file: &TextFile) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = file.bytes().split(|&byte| byte == b'\n').skip(2);
     lines.filter_map(|line| {
-        let (device, numbers) = line.rsplit_once(':')?;
-        Some((device.trim(), numbers))
+        let (device, numbers) = line.split_at(line.iter().rposition(|&byte| byte == b':')?);
+        Some((device.trim_ascii(), &numbers[1..]))
     })
 }
 
-/// Packets without a handler, by device, which no column of /proc/net/dev has.
-pub(super) fn read_nohandler(file: &TextFile, attributes: &mut Attributes) {
+/// Packets without a handler, by device, which no column of /proc/net/dev has. `folder`: where devices are in sysfs.
+pub(super) fn read_nohandler(file: &TextFile, folder: &Path, attributes: &mut Attributes) {
     attributes.read(net_dev(file).map(|(device, _)| device), |device| {
-        format!("/sys/class/net/{device}/statistics/rx_nohandler")
+        let device = folder.join(OsStr::from_bytes(device));
+        device.join("statistics/rx_nohandler")
     });
 }
 
@@ -67,11 +79,11 @@ pub(super) fn netdev(
 ) {
     let is_shown = |device: &str| exclude.is_none_or(|exclude| !exclude.is_match(device));
     let devices: Vec<(String, Vec<u64>)> = net_dev(file)
+        .map(|(device, numbers)| (names::text(device), numbers))
         .filter(|(device, _)| is_shown(device))
         .filter_map(|(device, numbers)| {
-            let numbers = numbers.split_ascii_whitespace();
-            let numbers: Vec<u64> = numbers.map_while(|word| word.parse().ok()).collect();
-            let label = format!("device=\"{}\"", escape(device));
+            let numbers: Vec<u64> = text::words(numbers).map_while(text::number).collect();
+            let label = format!("device=\"{}\"", escape(&device));
             (numbers.len() == 16).then_some((label, numbers))
         })
         .collect();
@@ -87,6 +99,7 @@ pub(super) fn netdev(
     }
     let mut nohandler = nohandler
         .values()
+        .map(|(device, packets)| (names::text(device), packets))
         .filter(|(device, _)| is_shown(device))
         .filter_map(|(device, packets)| Some((device, packets.parse().ok()?)))
         .peekable();
@@ -94,17 +107,17 @@ pub(super) fn netdev(
         text.family(&RECEIVE_NOHANDLER);
     }
     for (device, packets) in nohandler {
-        let label = format!("device=\"{}\"", escape(device));
+        let label = format!("device=\"{}\"", escape(&device));
         text.series(RECEIVE_NOHANDLER.name, &label, "", Value::Whole(packets));
     }
 }
 
 /// The last word of a line is the device.
 pub(super) fn arp(text: &mut Exposition, file: &TextFile, exclude: Option<&Regex>) {
-    let mut counts = BTreeMap::<&str, u64>::new();
-    for words in file.lines().skip(1) {
-        if let Some(device) = words.last()
-            && exclude.is_none_or(|exclude| !exclude.is_match(device))
+    let mut counts = BTreeMap::<_, u64>::new();
+    for words in file.words().skip(1) {
+        if let Some(device) = words.last().map(names::text)
+            && exclude.is_none_or(|exclude| !exclude.is_match(&device))
         {
             *counts.entry(device).or_default() += 1;
         }
@@ -113,7 +126,7 @@ pub(super) fn arp(text: &mut Exposition, file: &TextFile, exclude: Option<&Regex
         text.family(&ARP);
     }
     for (device, count) in counts {
-        let label = format!("device=\"{}\"", escape(device));
+        let label = format!("device=\"{}\"", escape(&device));
         text.series(ARP.name, &label, "", Value::Whole(count));
     }
 }
@@ -247,15 +260,12 @@ fn one(text: &mut Exposition, name: &str, number: &str) {
     }
 }
 
-pub(super) fn conntrack(
-    text: &mut Exposition,
-    count: &TextFile,
-    limit: &TextFile,
-    stat: &TextFile,
-) {
-    for (family, file) in [(CONNTRACK, count), (CONNTRACK_LIMIT, limit)] {
+/// Without `entries`, their number and its limit, these are of another network.
+pub(super) fn conntrack(text: &mut Exposition, entries: Option<[&TextFile; 2]>, stat: &TextFile) {
+    let families = [CONNTRACK, CONNTRACK_LIMIT];
+    for (family, file) in families.iter().zip(entries.into_iter().flatten()) {
         if let Some(number) = file.number() {
-            text.one(&family, Value::Whole(number));
+            text.one(family, Value::Whole(number));
         }
     }
     let mut lines = stat.lines();

@@ -2,7 +2,10 @@
 
 use std::{fs, io::Read, path::Path};
 
-use crate::exposition::{Exposition, Family, Value, escape};
+use crate::{
+    exposition::{Exposition, Family, Value, escape},
+    names,
+};
 
 const CPU: &[&str] = &["cpu"];
 const COOLING: &[&str] = &["name", "type"];
@@ -108,8 +111,8 @@ fn numbered(folder: &Path, name: &str) -> Vec<u32> {
 
 /// The contents of a file of sysfs, which has at most one page.
 fn attribute(path: &Path) -> Option<String> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     let file = fs::File::open(path).ok()?;
-    file.take(4096).read_to_string(&mut text).ok()?;
-    Some(text.trim().to_owned())
+    file.take(4096).read_to_end(&mut text).ok()?;
+    Some(names::text(text.trim_ascii()).into_owned())
 }

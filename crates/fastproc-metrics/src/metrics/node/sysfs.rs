@@ -1,6 +1,6 @@
 //! A file of sysfs for each device, kept open while the device exists.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{fs::File, os::unix::fs::FileExt, path::PathBuf};
 
 /// Longer than all files that are read here.
 const LENGTH: usize = 256;
@@ -13,7 +13,7 @@ pub(super) struct Attributes {
 
 #[derive(Debug)]
 struct Device {
-    name: String,
+    name: Vec<u8>,
     file: Option<File>,
     text: String,
 }
@@ -22,8 +22,8 @@ impl Attributes {
     /// Reads the attribute of these devices. If that fails, the device has no value.
     pub(super) fn read<'a>(
         &mut self,
-        names: impl Iterator<Item = &'a str>,
-        path: impl Fn(&str) -> String,
+        names: impl Iterator<Item = &'a [u8]>,
+        path: impl Fn(&[u8]) -> PathBuf,
     ) {
         let mut before = std::mem::take(&mut self.devices);
         for name in names {
@@ -42,14 +42,14 @@ impl Attributes {
     }
 
     /// The devices that have a value, with the value.
-    pub(super) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(super) fn values(&self) -> impl Iterator<Item = (&[u8], &str)> {
         let known = self.devices.iter().filter(|device| !device.text.is_empty());
-        known.map(|device| (device.name.as_str(), device.text.as_str()))
+        known.map(|device| (&*device.name, &*device.text))
     }
 }
 
 impl Device {
-    fn read(&mut self, path: impl Fn(&str) -> String) {
+    fn read(&mut self, path: impl Fn(&[u8]) -> PathBuf) {
         self.text.clear();
         let mut bytes = [0; LENGTH];
         // If the device has gone and another one has its name, the open file fails.
@@ -70,6 +70,8 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -78,17 +80,18 @@ mod tests {
         // A killed run may have left one of this name.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        for name in ["a", "b"] {
-            std::fs::write(folder.join(name), format!("of {name}\n")).unwrap();
+        let path = |name: &[u8]| folder.join(std::ffi::OsStr::from_bytes(name));
+        for name in [&b"a"[..], b"b\xff"] {
+            let text = format!("of {}\n", char::from(name[0]));
+            std::fs::write(path(name), text).unwrap();
         }
         let mut attributes = Attributes::default();
         for (names, expected) in [
-            (&["a", "none"][..], &[("a", "of a")][..]),
-            (&["b", "a"], &[("b", "of b"), ("a", "of a")]),
-            (&["b"], &[("b", "of b")]),
+            (&[&b"a"[..], b"none"][..], &[(&b"a"[..], "of a")][..]),
+            (&[b"b\xff", b"a"], &[(b"b\xff", "of b"), (b"a", "of a")]),
+            (&[b"b\xff"], &[(b"b\xff", "of b")]),
             (&[], &[]),
         ] {
-            let path = |name: &str| folder.join(name).display().to_string();
             attributes.read(names.iter().copied(), path);
             assert_eq!(attributes.values().collect::<Vec<_>>(), expected);
         }

@@ -1,7 +1,10 @@
 //! Load, memory, pressure, open files, the system's name, time, scheduling.
 
 use super::text::{TextFile, nano};
-use crate::exposition::{Exposition, Family, Kind, Value, escape};
+use crate::{
+    exposition::{Exposition, Family, Kind, Value, escape},
+    names,
+};
 
 const NONE: &[&str] = &[];
 
@@ -109,7 +112,7 @@ pub(super) fn uname(text: &mut Exposition) {
         .labels
         .iter()
         .zip(parts)
-        .map(|(label, part)| format!("{label}=\"{}\"", escape(&part.to_string_lossy())))
+        .map(|(label, part)| format!("{label}=\"{}\"", escape(&names::text(part.to_bytes()))))
         .collect();
     text.family(&UNAME);
     text.series(UNAME.name, &labels.join(","), "", Value::Whole(1));

@@ -1,10 +1,11 @@
 //! Text files of the kernel that are kept open, and numbers in them.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{fs::File, os::unix::fs::FileExt, str::FromStr};
 
 use fastproc::proc_root;
 
-/// A file that is read again each time by one descriptor.
+/// A file that is read again each time by one descriptor. A file of process 1 that cannot be opened is replaced by that of
+/// this process.
 #[derive(Debug)]
 pub(super) struct TextFile {
     path: &'static str,
@@ -25,7 +26,7 @@ impl TextFile {
     pub(super) fn read(&mut self) {
         self.text.clear();
         if self.file.is_none() {
-            self.file = File::open(proc_root::path(self.path)).ok();
+            self.file = self.open();
         }
         let Some(file) = &self.file else { return };
         if self.text.capacity() == 0 {
@@ -51,12 +52,32 @@ impl TextFile {
         }
     }
 
+    fn open(&self) -> Option<File> {
+        let path = self.path;
+        File::open(proc_root::path(path))
+            .or_else(|error| match path.strip_prefix("/proc/1/") {
+                Some(own) => File::open(proc_root::path(&format!("/proc/self/{own}"))),
+                None => Err(error),
+            })
+            .ok()
+    }
+
     /// The last text; empty if there is none.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The same of a file without names that others choose.
     pub(super) fn text(&self) -> &str {
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
-    /// The words of each line.
+    /// The words of each line of a file with names.
+    pub(super) fn words(&self) -> impl Iterator<Item = impl Iterator<Item = &[u8]>> {
+        self.text.split(|&byte| byte == b'\n').map(words)
+    }
+
+    /// The words of each line of a file without names.
     pub(super) fn lines(&self) -> impl Iterator<Item = std::str::SplitAsciiWhitespace<'_>> {
         self.text().lines().map(str::split_ascii_whitespace)
     }
@@ -65,6 +86,17 @@ impl TextFile {
     pub(super) fn number(&self) -> Option<u64> {
         self.text().split_ascii_whitespace().next()?.parse().ok()
     }
+}
+
+/// The words of a line.
+pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = line.split(u8::is_ascii_whitespace);
+    words.filter(|word| !word.is_empty())
+}
+
+/// A number.
+pub(super) fn number<T: FromStr>(word: &[u8]) -> Option<T> {
+    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 /// A decimal fraction in units of 1e-9.
@@ -94,6 +126,20 @@ mod tests {
         ] {
             assert_eq!(nano(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn words_are_bytes_between_blanks() {
+        let file = TextFile {
+            path: "",
+            file: None,
+            text: b"  a\xff 1\tx\n\n".to_vec(),
+        };
+        let lines: Vec<Vec<_>> = file.words().map(Iterator::collect).collect();
+        assert_eq!(lines[0], [&b"a\xff"[..], b"1", b"x"]);
+        assert!(lines[1].is_empty());
+        assert_eq!(number(b"7"), Some(7));
+        assert_eq!(number::<u64>(b"\xff"), None);
     }
 
     #[test]

@@ -7,14 +7,20 @@ use std::{
     ffi::OsStr,
     fs::{self, File, Metadata},
     io::{self, Read},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, OpenOptionsExt},
+    },
     path::{Path, PathBuf},
 };
 
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use self::parse::{Parsed, Sample, parse};
-use crate::exposition::{Exposition, Family, Format, Kind, Value, escape};
+use crate::{
+    exposition::{Exposition, Family, Format, Kind, Value, escape},
+    names,
+};
 
 crate::metrics::families! {
     MTIME = "node_textfile_mtime_seconds" Gauge &["file"], "When a file was written that was read without an error, since 1970. --collector.textfile, as the next.";
@@ -269,7 +275,10 @@ impl Textfiles {
             text.family(&MTIME);
         }
         for (path, kept) in right {
-            let label = format!("file=\"{}\"", escape(&path.to_string_lossy()));
+            let label = format!(
+                "file=\"{}\"",
+                escape(&names::text(path.as_os_str().as_bytes()))
+            );
             text.series(MTIME.name, &label, "", Value::Signed(kept.mtime));
         }
         text.one(&ERROR, Value::Whole((!self.left_out.is_empty()).into()));

@@ -145,8 +145,10 @@ impl Parser {
                 });
             }
         }
+        // An empty value is as good as none.
         let labels: Vec<String> = labels
             .iter()
+            .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| format!("{name}=\"{}\"", escape(value)))
             .collect();
         let labels = labels.join(",");
@@ -348,6 +350,7 @@ mod tests {
             ("a{b=\"\\x\"} 1\n", 1, "escape"),
             ("a{__name__=\"b\"} 1\n", 1, "reserved"),
             ("a{b=\"1\"} 1\na{b=\"1\"} 2\n", 2, "twice"),
+            ("a 1\na{b=\"\"} 2\n", 2, "twice"),
             ("a 1\n# TYPE a counter\n", 2, "after"),
             ("# TYPE a counter\n# TYPE a counter\n", 2, "second"),
             ("# HELP a x\n# HELP a x\n", 2, "second"),

@@ -1,0 +1,307 @@
+//! The file systems of the machine.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    fs,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+    sync::Arc,
+};
+
+use fastproc::{mounts, proc_root};
+use regex::Regex;
+use rustix::fs::{Dev, Mode, OFlags, StatFs, fstatfs, major, openat};
+
+use super::{
+    PATIENCE,
+    ask::{Askers, Question},
+    machine::Machine,
+};
+use crate::{
+    exposition::{Exposition, Family, Value, escape},
+    names,
+};
+
+const MOUNT: &[&str] = &["device", "mountpoint", "fstype"];
+
+crate::metrics::families! {
+    SIZE = "node_filesystem_size_bytes" Gauge MOUNT, "Size of a filesystem. --collector.filesystem, as the next.";
+    FREE = "node_filesystem_free_bytes" Gauge MOUNT, "Free space.";
+    AVAILABLE = "node_filesystem_avail_bytes" Gauge MOUNT, "Free space for users other than root.";
+    FILES = "node_filesystem_files" Gauge MOUNT, "Inodes.";
+    FILES_FREE = "node_filesystem_files_free" Gauge MOUNT, "Free inodes.";
+    READONLY = "node_filesystem_readonly" Gauge MOUNT, "1 if it is mounted read-only.";
+    DEVICE_ERROR = "node_filesystem_device_error" Gauge MOUNT, "1 if it could not be asked: it does not answer, another one is mounted over it, or it cannot be reached from here.";
+}
+
+/// The filesystems to leave out.
+#[derive(Clone, Debug)]
+pub(super) struct MountFilter {
+    pub mount_points: Regex,
+    pub types: Regex,
+}
+
+impl MountFilter {
+    pub(super) const MOUNT_POINTS: &str =
+        "^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)";
+    pub(super) const TYPES: &str = "^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$";
+}
+
+/// The labels of a filesystem, and its values in the order of the families; only the last two if it does not answer.
+type Filesystem = (String, [Option<u64>; 7]);
+
+/// The filesystems that were read.
+#[derive(Debug)]
+pub(super) struct Filesystems {
+    filter: MountFilter,
+    machine: Machine,
+    askers: Askers<Place>,
+    found: Vec<Filesystem>,
+}
+
+impl Filesystems {
+    /// No filesystem is read yet.
+    pub(super) fn new(filter: MountFilter, machine: Machine) -> Self {
+        Self {
+            filter,
+            machine,
+            askers: Askers::new(PATIENCE),
+            found: Vec::new(),
+        }
+    }
+
+    /// Reads all filesystems. One that does not answer has no figures.
+    pub(super) fn collect(&mut self) {
+        // The list needs no permission to trace.
+        let list = fs::read(proc_root::path("/proc/1/mountinfo"));
+        let list = list.or_else(|_| fs::read("/proc/self/mountinfo"));
+        self.read(&list.unwrap_or_default());
+    }
+
+    fn read(&mut self, mountinfo: &[u8]) {
+        let folder = self
+            .machine
+            .folder
+            .as_deref()
+            .map(|folder| folder.as_os_str().as_bytes());
+        let mut devices = devices(mountinfo);
+        if folder.is_some() {
+            // What is reached from here is a mount of this process.
+            devices.extend(self::devices(
+                &fs::read("/proc/self/mountinfo").unwrap_or_default(),
+            ));
+        }
+        let devices = Arc::new(devices);
+        // A list that has the folder is not that of the machine: what is in the folder is.
+        let is_own = mounts::parse(mountinfo).any(|mount| below(folder, &mount.point).is_some());
+        self.found.clear();
+        let mut places = Vec::new();
+        for mount in mounts::parse(mountinfo) {
+            let point = match below(folder, &mount.point) {
+                Some(point) => point,
+                None if is_own => continue,
+                None => &mount.point,
+            };
+            let [source, shown, kind] = [&mount.source, point, &mount.kind].map(names::text);
+            if self.filter.mount_points.is_match(&shown) || self.filter.types.is_match(&kind) {
+                continue;
+            }
+            let labels = format!(
+                "device=\"{}\",mountpoint=\"{}\",fstype=\"{}\"",
+                escape(&source),
+                escape(&shown),
+                escape(&kind)
+            );
+            if self.found.iter().any(|(known, _)| *known == labels) {
+                continue;
+            }
+            places.push(Place {
+                root: self.machine.root.clone(),
+                path: Path::new(".")
+                    .join(OsStr::from_bytes(point.strip_prefix(b"/").unwrap_or(point))),
+                device: mount.device,
+                devices: devices.clone(),
+                rank: rank(&mount),
+            });
+            let read_only = Some(mount.is_read_only.into());
+            let unknown = [None, None, None, None, None, read_only, Some(1)];
+            self.found.push((labels, unknown));
+        }
+        let answers = self.askers.ask(places);
+        for ((_, values), stat) in self.found.iter_mut().zip(answers) {
+            if let Some(stat) = stat.flatten() {
+                let bytes = |blocks: u64| Some(blocks.saturating_mul(stat.f_bsize as u64));
+                *values = [
+                    bytes(stat.f_blocks),
+                    bytes(stat.f_bfree),
+                    bytes(stat.f_bavail),
+                    Some(stat.f_files),
+                    Some(stat.f_ffree),
+                    values[5],
+                    Some(0),
+                ];
+            }
+        }
+    }
+
+    pub(super) fn write(&self, text: &mut Exposition) {
+        for (at, family) in ALL.iter().enumerate() {
+            let mut known = self
+                .found
+                .iter()
+                .filter_map(|(labels, values)| Some((labels, values[at]?)))
+                .peekable();
+            if known.peek().is_some() {
+                text.family(family);
+            }
+            for (labels, value) in known {
+                text.series(family.name, labels, "", Value::Whole(value));
+            }
+        }
+    }
+}
+
+/// The devices of mounts, by their numbers, which no two mounts of any namespace share.
+fn devices(mountinfo: &[u8]) -> HashMap<u32, Dev> {
+    let mounts = mounts::parse(mountinfo).map(|mount| (mount.id, mount.device));
+    mounts.collect()
+}
+
+/// The path below a folder: `/` is the folder itself.
+fn below<'a>(folder: Option<&[u8]>, point: &'a [u8]) -> Option<&'a [u8]> {
+    let folder = folder?;
+    match point.strip_prefix(folder.strip_suffix(b"/").unwrap_or(folder))? {
+        b"" => Some(b"/"),
+        below => below.starts_with(b"/").then_some(below),
+    }
+}
+
+/// Disks answer. Another machine may not, and least a program of any user.
+fn rank(mount: &mounts::Mount<'_>) -> u8 {
+    if mount.kind.starts_with(b"fuse") {
+        2
+    } else {
+        u8::from(major(mount.device) == 0)
+    }
+}
+
+/// Where a file system is mounted.
+#[derive(Debug)]
+struct Place {
+    root: Arc<OwnedFd>,
+    /// Below that root.
+    path: std::path::PathBuf,
+    device: Dev,
+    devices: Arc<HashMap<u32, Dev>>,
+    rank: u8,
+}
+
+impl Question for Place {
+    type Answer = Option<StatFs>;
+
+    fn server(&self) -> u64 {
+        self.device
+    }
+
+    fn rank(&self) -> u8 {
+        self.rank
+    }
+
+    /// `None` if it does not answer, or if another file system is at its place.
+    fn ask(&self) -> Option<StatFs> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let place = openat(&self.root, &self.path, flags, Mode::empty()).ok()?;
+        // btrfs has other numbers in st_dev.
+        if self.devices.get(&mount_id(&place)?) != Some(&self.device) {
+            return None;
+        }
+        // FUSE answers zeros to whom its user gives no access.
+        fstatfs(&place).ok().filter(|stat| stat.f_bsize != 0)
+    }
+}
+
+/// The number of the mount of an open file, which no server is asked for.
+fn mount_id(file: &OwnedFd) -> Option<u32> {
+    let path = format!("/proc/thread-self/fdinfo/{}", file.as_raw_fd());
+    let text = fs::read_to_string(path).ok()?;
+    let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+    id?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::minor;
+
+    use super::*;
+
+    fn filesystems(mountinfo: &[u8], folder: Option<&str>) -> Vec<Filesystem> {
+        let pattern = |pattern| Regex::new(pattern).expect("a pattern");
+        let filter = MountFilter {
+            mount_points: pattern(MountFilter::MOUNT_POINTS),
+            types: pattern(MountFilter::TYPES),
+        };
+        let mut machine = Machine::find(None).expect("there is a root");
+        machine.folder = folder.map(Into::into);
+        let mut filesystems = Filesystems::new(filter, machine);
+        filesystems.read(mountinfo);
+        filesystems.found
+    }
+
+    #[test]
+    fn a_mount_that_is_not_utf_8_hides_no_other_and_escapes_are_undone() {
+        let found = filesystems(
+            b"1 0 0:1 / /tmp/u\xff rw - fuse.x fuse rw\n\
+              2 0 0:2 / /tmp/u\xfe ro - fuse.x fuse rw\n\
+              3 0 0:3 / /mnt/a\\040b rw - cifs //srv/My\\040Share rw\n",
+            None,
+        );
+        let labels: Vec<_> = found.iter().map(|(labels, _)| &**labels).collect();
+        let expected = [
+            r#"device="fuse",mountpoint="/tmp/u\\xff",fstype="fuse.x""#,
+            r#"device="fuse",mountpoint="/tmp/u\\xfe",fstype="fuse.x""#,
+            r#"device="//srv/My Share",mountpoint="/mnt/a b",fstype="cifs""#,
+        ];
+        assert_eq!(labels, expected);
+    }
+
+    #[test]
+    fn a_place_with_another_file_system_has_no_figures() {
+        let list = fs::read("/proc/self/mountinfo").expect("it is there");
+        let root = mounts::parse(&list).filter(|mount| &*mount.point == b"/");
+        let root = root.last().expect("there is a root");
+        let device = format!("{}:{}", major(root.device), minor(root.device));
+        // The mount that is there, and one of the same device that another one covers.
+        for (id, expected) in [(root.id, 7), (u32::MAX, 2)] {
+            let list = format!("{id} 0 {device} / / ro - ext4 disk rw\n");
+            let found = filesystems(list.as_bytes(), None);
+            let [(_, values)] = &found[..] else {
+                panic!("{found:?}")
+            };
+            assert_eq!(values.iter().flatten().count(), expected, "{found:?}");
+            assert_eq!(values[5..], [Some(1), Some(u64::from(expected == 2))]);
+        }
+    }
+
+    #[test]
+    fn the_folder_of_the_machine_is_no_part_of_its_paths() {
+        let list = b"1 0 0:1 / / rw - x container rw\n\
+            2 1 0:2 / /host rw - x a rw\n\
+            3 2 0:3 / /host/home rw - x b rw\n\
+            4 1 0:4 / /hostile rw - x c rw\n";
+        let points = |folder| {
+            let found = filesystems(list, folder).into_iter();
+            let points = found.filter_map(|(labels, _)| Some(labels.split('"').nth(3)?.to_owned()));
+            points.collect::<Vec<_>>()
+        };
+        assert_eq!(points(Some("/host")), ["/", "/home"]);
+        assert_eq!(
+            points(Some("/other")),
+            ["/", "/host", "/host/home", "/hostile"]
+        );
+        assert_eq!(points(None), points(Some("/other")));
+    }
+}

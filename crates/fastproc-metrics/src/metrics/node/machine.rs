@@ -1,0 +1,73 @@
+//! Where the machine's own file systems, network and name can be seen: this process may have its own, as in a container
+//! or under a unit of systemd.
+
+use std::{
+    fs, io,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use fastproc::proc_root;
+use rustix::fs::{Mode, OFlags, open};
+
+/// What the first process has.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The root of its file system, or where that is mounted here.
+    pub(super) root: Arc<OwnedFd>,
+    /// Where that is mounted here. `None`: it is the root that the first process has.
+    pub(super) folder: Option<PathBuf>,
+    /// Whether this process has its network, and its name. What cannot be compared counts as the same.
+    pub(super) has_network: bool,
+    pub(super) has_name: bool,
+}
+
+impl Machine {
+    /// Looks at the first process, which requires permission to trace it unless it has this root as well. Without it, the
+    /// root is that of this process.
+    ///
+    /// # Errors
+    /// `root`, a folder where the root of the machine is mounted, cannot be opened.
+    pub fn find(root: Option<&Path>) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = |path: &Path| open(path, flags, Mode::empty());
+        // node_exporter's default.
+        let named = root.filter(|root| *root != Path::new("/"));
+        let (root, folder) = match (named, open(&proc_root::path("/proc/1/root"))) {
+            (Some(named), _) => (open(named)?, Some(std::path::absolute(named)?)),
+            (None, Ok(root)) => (root, None),
+            (None, Err(_)) => (open(Path::new("/"))?, Some("/".into())),
+        };
+        let has = |namespace| {
+            let of = |process| {
+                let link = format!("/proc/{process}/ns/{namespace}");
+                let link = match process {
+                    "1" => fs::metadata(proc_root::path(&link)),
+                    _ => fs::metadata(link),
+                };
+                link.map(|link| link.ino()).ok()
+            };
+            of("1").is_none_or(|first| of("self") == Some(first))
+        };
+        Ok(Self {
+            root: Arc::new(root),
+            folder,
+            has_network: has("net"),
+            has_name: has("uts"),
+        })
+    }
+
+    /// The folder of its network devices.
+    pub(super) fn devices(&self) -> PathBuf {
+        const FOLDER: &str = "sys/class/net";
+        if self.has_network {
+            return Path::new("/").join(FOLDER);
+        }
+        // A mounted sysfs has the devices of the network in which it was mounted.
+        format!("/proc/self/fd/{}/{FOLDER}", self.root.as_raw_fd()).into()
+    }
+}
