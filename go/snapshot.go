@@ -84,13 +84,18 @@ func (p Process) SupplementaryGroups() []uint32 {
 	if credentials == nil {
 		return nil
 	}
-	groups := make([]uint32, 0, credentials.Ngroups)
-	for i := uint32(0); i < credentials.Ngroups; i++ {
-		at := uint64(credentials.GroupsAt) + uint64(i/2)
-		if at >= uint64(len(p.pool)) {
-			break
-		}
-		groups = append(groups, uint32(p.pool[at]>>(32*(i%2))))
+	var words []uint64
+	if at := uint64(credentials.GroupsAt); at < uint64(len(p.pool)) {
+		words = p.pool[at:]
+	}
+	// The number may be wrong in memory that another process writes: it alone must not size an allocation.
+	count := uint64(credentials.Ngroups)
+	if most := 2 * uint64(len(words)); count > most {
+		count = most
+	}
+	groups := make([]uint32, 0, count)
+	for i := uint64(0); i < count; i++ {
+		groups = append(groups, uint32(words[i/2]>>(32*(i%2))))
 	}
 	return groups
 }

@@ -1,7 +1,7 @@
 //! The cgroups as columns.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     os::unix::ffi::OsStrExt,
     sync::{Mutex, PoisonError},
 };
@@ -18,7 +18,10 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 
-use crate::errors::{self, FilterError, Forked, UnknownField};
+use crate::{
+    errors::{self, FilterError, Forked, UnknownField},
+    filter,
+};
 
 /// Reads the cgroups of version 2.
 #[pyclass(frozen, module = "fastproc")]
@@ -43,7 +46,7 @@ impl Cgroups {
         py: Python<'_>,
         columns: Option<Vec<String>>,
         source: Option<&str>,
-        filter: Option<&str>,
+        filter: Option<OsString>,
         sort: Option<&str>,
     ) -> PyResult<Self> {
         let columns = match columns {
@@ -54,7 +57,8 @@ impl Cgroups {
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| unknown(&error))?,
         };
-        let filter: Option<Filter> = filter.map(str::parse).transpose().map_err(
+        let filter = filter.map(filter::text).transpose()?;
+        let filter: Option<Filter> = filter.map(|text| text.parse()).transpose().map_err(
             |error: fastproc_columns::FilterError| FilterError::new_err(error.to_string()),
         )?;
         let sort: Option<Sort> = sort

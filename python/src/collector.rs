@@ -1,6 +1,7 @@
 //! Snapshots as tables.
 
 use std::{
+    ffi::OsString,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -20,6 +21,7 @@ use crate::{
     columns::{ColumnData, Origin, Subject, TableData},
     data::Data,
     errors::{self, FilterError, Forked},
+    filter,
     reuse::Last,
     table::Table,
 };
@@ -91,7 +93,7 @@ impl Collector {
         socket: Option<PathBuf>,
         threads: bool,
         exits: bool,
-        filter: Option<&str>,
+        filter: Option<OsString>,
         sort: Option<&str>,
         top: Option<isize>,
         text: bool,
@@ -107,9 +109,10 @@ impl Collector {
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let filter = filter
             .map(|filter| {
+                let filter = filter::text(filter)?;
                 let parsed = filter.parse::<Filter>().map_err(|error| error.to_string());
                 parsed.map_err(|error| {
-                    errors::not_before(filter).unwrap_or_else(|| FilterError::new_err(error))
+                    errors::not_before(&filter).unwrap_or_else(|| FilterError::new_err(error))
                 })
             })
             .transpose()?;

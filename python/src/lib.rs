@@ -12,6 +12,7 @@ mod compare;
 mod counters;
 mod data;
 mod errors;
+mod filter;
 mod kept;
 mod process;
 mod reduce;

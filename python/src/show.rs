@@ -2,6 +2,7 @@
 
 use fastproc::Cmdline;
 use fastproc_columns::Value;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::{
     columns::{ColumnData, Resolution, TableData},
@@ -10,7 +11,7 @@ use crate::{
 
 /// With more rows than this, only the first and the last ones are shown.
 const ROWS: usize = 20;
-/// The longest text of a value.
+/// The longest text of a value, in columns of a terminal.
 const LONGEST: usize = 60;
 
 /// The value as in `fastproc ps`.
@@ -45,8 +46,13 @@ fn cell(column: &ColumnData, at: usize) -> String {
         }
     }
     let text = String::from_utf8_lossy(&bytes);
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
+    let mut taken = 0;
+    let does_not_fit = |character: char| {
+        taken += character.width().unwrap_or(0);
+        taken > LONGEST
+    };
+    match text.find(does_not_fit) {
+        Some(end) => format!("{}…", &text[..end]),
         None => text.into_owned(),
     }
 }
@@ -83,15 +89,15 @@ fn summary(table: &TableData) -> String {
 pub fn text(table: &TableData) -> String {
     let (heads, rows) = cells(table);
     let width = |at: usize| {
-        let cells = rows.iter().map(|row| row[at].chars().count());
-        cells.max().unwrap_or(0).max(heads[at].chars().count())
+        let cells = rows.iter().map(|row| row[at].width());
+        cells.max().unwrap_or(0).max(heads[at].width())
     };
     let widths: Vec<_> = (0..heads.len()).map(width).collect();
     let mut text = String::new();
     for row in std::iter::once(&heads).chain(&rows) {
         let mut line = String::new();
         for ((cell, &width), column) in row.iter().zip(&widths).zip(&table.columns) {
-            let padding = " ".repeat(width - cell.chars().count());
+            let padding = " ".repeat(width - cell.width());
             let (before, after) = if column.subject.unit().is_right_aligned() {
                 (padding.as_str(), "")
             } else {

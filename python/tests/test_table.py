@@ -8,7 +8,10 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from unicodedata import east_asian_width
 
 import duckdb
 import numpy
@@ -170,24 +173,52 @@ def test_what_is_not_known_is_null() -> None:
     assert numpy.asarray(column).tolist() == column.to_list()
 
 
-def test_names_that_are_not_text_survive(tmp_path: Path) -> None:
-    name = b"a\xff<b>"
-    program = tmp_path / os.fsdecode(name)
+@contextmanager
+def running(folder: Path, name: bytes) -> Iterator[int]:
+    """A process of this name."""
+    program = folder / os.fsdecode(name)
     program.write_bytes(Path("/bin/sleep").read_bytes())
     program.chmod(0o755)
     with subprocess.Popen([program, "600"]) as child:
         try:
             wait_until("its name", lambda: Path(f"/proc/{child.pid}/comm").read_bytes() == name + b"\n")
-            condition = f"pid == {child.pid}"
-            text = fastproc.processes("comm", filter=condition)
-            assert os.fsencode(text[0].comm) == name
-            assert pyarrow.table(text)["comm"].to_pylist() == ["a\ufffd<b>"]
-            raw = fastproc.processes("comm", filter=condition, text=False)
-            assert raw[0].comm == name
-            assert pyarrow.table(raw)["comm"].to_pylist() == [name]
-            assert "&lt;b&gt;" in text._repr_html_()
+            yield child.pid
         finally:
             child.kill()
+
+
+def test_names_that_are_not_text_survive(tmp_path: Path) -> None:
+    name = b"a\xff<b>"
+    with running(tmp_path, name) as pid:
+        condition = f"pid == {pid}"
+        text = fastproc.processes("comm", filter=condition)
+        assert os.fsencode(text[0].comm) == name
+        assert pyarrow.table(text)["comm"].to_pylist() == ["a\ufffd<b>"]
+        raw = fastproc.processes("comm", filter=condition, text=False)
+        assert raw[0].comm == name
+        assert pyarrow.table(raw)["comm"].to_pylist() == [name]
+        assert "&lt;b&gt;" in text._repr_html_()
+
+
+def test_a_filter_takes_names_that_are_not_text(tmp_path: Path) -> None:
+    with running(tmp_path, b"a\xffb") as pid:
+        (row,) = fastproc.processes("comm", filter=f"pid == {pid}")
+        table = fastproc.processes("pid", filter=f"comm == '{row.comm}' && comm =~ '^a(?-u:\\xff)'")
+        assert table["pid"].to_list() == [pid]
+    for wrong, says in [(f"comm =~ '{row.comm}'", r"\(\?-u:\\xff\)"), (f"comm == 'a\\{row.comm[1:]}'", "backslash")]:
+        with pytest.raises(fastproc.FilterError, match=says):
+            fastproc.processes("pid", filter=wrong)
+        with pytest.raises(fastproc.FilterError, match=says):
+            fastproc.Cgroups(filter=wrong.replace("comm", "path"))
+
+
+def test_columns_of_wide_characters_are_aligned(tmp_path: Path) -> None:
+    with running(tmp_path, "\u9032\u7a0b".encode()) as wide, running(tmp_path, b"narrow") as narrow:
+        table = fastproc.processes("comm,pid", filter=f"pid == {wide} || pid == {narrow}")
+    *lines, _ = repr(table).splitlines()
+    widths = {sum(2 if east_asian_width(character) == "W" else 1 for character in line) for line in lines}
+    assert len(lines) == 3
+    assert len(widths) == 1, lines
 
 
 def test_rows_are_filtered_and_sorted() -> None:

@@ -229,7 +229,8 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
             let mut shown = Vec::new();
             escape(path.as_os_str().as_bytes(), &mut shown);
             let shown = String::from_utf8_lossy(&shown);
-            writeln!(io::stderr(), "cat: {shown}: {}", reason(&error))?;
+            let reason = fastproc::log_line(&reason(&error));
+            writeln!(io::stderr(), "cat: {shown}: {reason}")?;
             code = ExitCode::FAILURE;
         }
     }

@@ -42,7 +42,8 @@ fn long_help() -> String {
   Columns marked * are known only with --interval. A - means that there is no limit, or that the
   value is not known: the controller is not enabled for the cgroup, or it is on version 1 (fastproc
   doctor names those).
-  Values cover a cgroup and its descendants, except those marked “own”.
+  Values cover a cgroup and its descendants, except those marked “own”. A table pads a column to at
+  most 256 columns; a longer path moves the rest of its row.
 
 Filters:
   Filters are those of fastproc ps: comparisons with == != < <= > >=, =~ and !~ with a regular

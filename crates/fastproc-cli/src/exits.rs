@@ -66,6 +66,8 @@ Examples:
   fastproc exits --format ndjson > exits.ndjson
       Write JSON for another program
 
+A table pads a column to at most 256 columns; a longer value moves the rest of its row.
+
 The command runs until Ctrl-C, --count, or until the reader of its output goes away.
 
 Privileges:

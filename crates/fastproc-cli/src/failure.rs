@@ -7,6 +7,14 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 
 pub use fastproc::error_chain as chain;
 
+/// An error and its causes for standard error. What the verifier of BPF programs says has many lines; they are indented,
+/// so that no name in them passes for another message.
+pub fn shown(error: &(dyn Error + 'static)) -> String {
+    let text = chain(error);
+    let lines: Vec<String> = text.split('\n').map(fastproc::log_line).collect();
+    lines.join("\n  ")
+}
+
 /// Whether the reader of standard output closed it, as in `fastproc ps | head -1`.
 pub fn is_broken_pipe(failure: &(dyn Error + 'static)) -> bool {
     // The library writes to the service, not to standard output.
@@ -50,6 +58,15 @@ mod tests {
             "cannot write to standard output: the disk is full"
         );
         assert!(!is_broken_pipe(&error));
+    }
+
+    #[test]
+    fn a_name_in_an_error_cannot_act_on_the_terminal() {
+        let error = io::Error::other("no user \x1b[2Ja\u{202e}b\nfastproc: all is well");
+        assert_eq!(
+            shown(&error),
+            "no user \\u{1b}[2Ja\\u{202e}b\n  fastproc: all is well"
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod ps;
 mod run;
 mod serve;
 mod source;
+mod standard;
 mod terminal;
 mod top;
 mod usage;
@@ -69,6 +70,9 @@ impl Cli {
         }
         if let Some(folder) = &self.cgroup_root {
             fastproc::cgroup_root::set(folder)?;
+        }
+        if self.command.prints() {
+            standard::output()?;
         }
         self.command.run()
     }
@@ -128,6 +132,14 @@ enum Command {
 }
 
 impl Command {
+    /// Whether it is of no use without standard output.
+    fn prints(&self) -> bool {
+        !matches!(
+            self,
+            Self::Top(_) | Self::Serve(_) | Self::Run(_) | Self::Bench(_)
+        )
+    }
+
     fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Self::Ps(args) => ps::run(*args),
@@ -173,6 +185,9 @@ fn raise_descriptor_limit() {
 fn main() -> ExitCode {
     raise_descriptor_limit();
     if version::is_asked(std::env::args_os()) {
+        if let Err(error) = standard::output() {
+            return failed(&error);
+        }
         return match version::print_json() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -193,6 +208,9 @@ fn main() -> ExitCode {
 
 /// Prints the help, the version, or what is wrong with the command line.
 fn answer(error: &clap::Error) -> ExitCode {
+    if let (Err(closed), false) = (standard::output(), error.use_stderr()) {
+        return failed(&closed);
+    }
     match error.print() {
         Err(failure) if failure.kind() != io::ErrorKind::BrokenPipe && !error.use_stderr() => {
             failed(&failure)
@@ -204,6 +222,6 @@ fn answer(error: &clap::Error) -> ExitCode {
 
 fn failed(error: &(dyn std::error::Error + 'static)) -> ExitCode {
     // Nothing can be reported if standard error is closed.
-    let _ = writeln!(io::stderr(), "fastproc: {}", failure::chain(error));
+    let _ = writeln!(io::stderr(), "fastproc: {}", failure::shown(error));
     ExitCode::from(FAILED)
 }

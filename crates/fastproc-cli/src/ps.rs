@@ -110,7 +110,11 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
         warns: !args.quiet,
         redraw: redraw(args.interval, format),
-        sorter: Sorter::default(),
+        sorter: if like_ps {
+            Sorter::by_shown(ps1::write_sorted)
+        } else {
+            Sorter::default()
+        },
         output: Output::default(),
     };
     let any = match args.interval {

@@ -13,7 +13,7 @@ use std::{
 
 use clap::ValueEnum;
 
-use crate::{failure::Failure, output::ReportFormat};
+use crate::{failure::Failure, output::ReportFormat, standard};
 
 /// Run ps, top, pgrep or w of procps with process tables from records.
 #[derive(clap::Args, Clone, Debug)]
@@ -61,8 +61,9 @@ Environment:
   LIBPROC2_FASTPROC  if it is off, programs use the library of procps
 
 Exit status:
-  That of the command. With --system: 0, or 1 if status finds that it is off, or 2 if it could not
-  run.";
+  That of the command; 127 if there is no such command, 126 if it cannot be executed, 2 if the
+  substitute cannot be used. With --system: 0, or 1 if status finds that it is off, or 2 if it could
+  not run.";
 
 /// The action for the whole machine.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -91,6 +92,11 @@ enum RunError {
     NotIn(PathBuf),
     #[error("--json or --format needs --system status")]
     OnlyOfStatus,
+    #[error(
+        "the loader would not search {} but other folders, because of a :, ; or $ in its path; move fastproc, or name \
+         another folder with --library", .0.display()
+    )]
+    NotSearchable(PathBuf),
     #[error("cannot run {}", .0.display())]
     Exec(OsString, #[source] io::Error),
     #[error("there is no procps library that the substitute in {} was built for: {missing}", folder.display())]
@@ -119,10 +125,19 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(RunError::OnlyOfStatus.into());
     }
     let folder = folder?;
+    if folder
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .any(|byte| b":;$".contains(byte))
+    {
+        return Err(RunError::NotSearchable(folder).into());
+    }
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(RunError::NotInstalled.into());
     };
     real(&folder)?;
+    standard::close_for_programs()?;
     let error = Command::new(program)
         .args(arguments)
         .env(
@@ -130,7 +145,13 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             search_path(&folder, env::var_os("LD_LIBRARY_PATH")),
         )
         .exec();
-    Err(RunError::Exec(program.clone(), error).into())
+    // As of a shell.
+    let status = match error.kind() {
+        io::ErrorKind::NotFound => 127,
+        _ => 126,
+    };
+    crate::failed(&RunError::Exec(program.clone(), error));
+    Ok(ExitCode::from(status))
 }
 
 /// The previous search path, with the folder before it.

@@ -38,7 +38,7 @@ use fastproc_metrics::{
     groups,
     naming::Rules,
     privileges::{self, Needs},
-    sys_root,
+    say, sys_root,
 };
 
 use fastproc_service::Service;
@@ -52,7 +52,7 @@ use self::{
     peers::Peers,
     signals::Signals,
 };
-use crate::{Failure, failure::chain, source::Source};
+use crate::{Failure, failure::chain, source::Source, standard};
 
 pub use self::flags::with_two_dashes;
 
@@ -93,7 +93,8 @@ TLS and passwords:
       key_file: fastproc.key
     basic_auth_users:
       prometheus: $2y$10$…
-  After systemctl reload (SIGHUP) it uses the new contents of these files, unless one is wrong.
+  After systemctl reload (SIGHUP) it uses the new contents of these files, unless one is wrong. These
+  files, and that of --config, must be regular files of at most 16 MiB each.
 
 In Prometheus:
   scrape_configs:
@@ -215,7 +216,8 @@ pub struct Args {
     /// Let scrapes within this time share a snapshot.
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
     min_interval: Duration,
-    /// Accept at most N connections at once. A further one replaces an idle one.
+    /// Accept at most N connections at once. A further one replaces an idle one, but never one that has shown a
+    /// password.
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_connections: usize,
     /// Read processes from this source.
@@ -404,10 +406,12 @@ fn serve_metrics(
         );
     }
     if args.debug {
-        say(&format!(
-            "processes are grouped by {:#?}",
+        // It has many lines, and names in them are escaped already. If standard error is closed, they are lost.
+        let _ = writeln!(
+            io::stderr(),
+            "fastproc: processes are grouped by {:#?}",
             settings.groups.rules
-        ));
+        );
     }
     let exporter = match (exporter, once) {
         (Some(exporter), None) => exporter,
@@ -456,7 +460,7 @@ fn serve_metrics(
         regroups: args.config.is_some(),
         min_interval: args.min_interval,
     };
-    let collected = Collecting::new(metrics, scrapes, bounds)?.run(|error| say(&chain(error)));
+    let collected = Collecting::new(metrics, scrapes, bounds).run(|error| say(&chain(error)));
     if let Err(error) = collected {
         serving.kill();
         return Err(format!("fastproc-exporter cannot be answered: {error}").into());
@@ -475,6 +479,7 @@ fn serve_metrics(
 
 /// Takes two snapshots, `delay` apart, and writes the metrics to standard output.
 fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCode, Failure> {
+    standard::output()?;
     let mut exporter = open(settings)?;
     give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
     exporter.collect()?;
@@ -489,8 +494,11 @@ fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCo
 fn open(settings: Settings) -> Result<Exporter, Failure> {
     let exporter = Exporter::open(settings)?;
     for refusal in exporter.refused() {
-        let (source, error) = (refusal.source, &refusal.error);
-        say(&format!("source {source} cannot be used: {error}"));
+        let (source, error) = (refusal.source, refusal.error.to_string());
+        say(&format!(
+            "source {source} cannot be used: {}",
+            first_line(&error)
+        ));
     }
     let unseen = exporter.unseen();
     if !unseen.is_empty() {
@@ -502,7 +510,10 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
     }
     if let Some(cgroups) = exporter.cgroups() {
         if let Some(error) = cgroups.refusal() {
-            say(&format!("cgroups are read from files: {}", chain(error)));
+            say(&format!(
+                "cgroups are read from files: {}",
+                first_line(&chain(error))
+            ));
         }
         let absent = cgroups.absent_controllers();
         if !absent.is_empty() {
@@ -513,16 +524,15 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
         }
     }
     if let Some(error) = exporter.exits_refused() {
-        let error = error.to_string();
-        let reason = error.lines().next().unwrap_or_default();
         say(&format!(
-            "what lives and dies between two scrapes is not counted: {reason}"
+            "what lives and dies between two scrapes is not counted: {}",
+            first_line(&error.to_string())
         ));
     }
     Ok(exporter)
 }
 
-/// Writes a line to standard error, where a service's log goes. If that is closed, the line is lost.
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "fastproc: {text}");
+/// The reason alone: the verifier of BPF programs has more to say.
+fn first_line(error: &str) -> &str {
+    error.lines().next().unwrap_or_default()
 }

@@ -7,6 +7,10 @@ use std::{
 
 use unicode_width::UnicodeWidthChar;
 
+/// A column is padded to the widest of its cells, but not beyond this: a process can have a command line of 128 KiB, and all
+/// rows would be as long. A longer cell moves the rest of its row.
+pub const MOST_PADDED: usize = 256;
+
 /// The width of a line, in columns. `None`: unlimited, because the output is not a terminal.
 pub fn width() -> Option<usize> {
     let wanted = env::var("COLUMNS")

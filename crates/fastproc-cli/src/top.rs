@@ -128,7 +128,8 @@ pub struct Args {
 
     /// Read settings from this file; only the key W writes it.
     ///
-    /// The default is fastproc/top.toml in the user configuration folder, normally ~/.config.
+    /// The default is fastproc/top.toml in the user configuration folder, normally ~/.config. It must be a regular file of at
+    /// most 1 MiB.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 
@@ -151,9 +152,12 @@ Command lines and cgroup paths are read once a second, everything else at every 
 
 A signal or a nice value goes to the process that was under the cursor when the key was pressed; a
 question names it first. When the table changes, the cursor keeps its row, as in htop; F makes it
-follow a process. The header counts processes that exited; x shows them, with what they did in the
+follow a process, and after a search it follows what was found, until it is moved. The header counts processes that exited; x shows them, with what they did in the
 interval. Keys that arrive faster than a person types count as pasted text: they change no process,
 write no settings and do not exit.
+
+At most 1000 columns and 1000 lines of a terminal are used. A signal that ends the command does so even
+if nobody reads the terminal, after five seconds.
 
 The key v, or --cgroups, shows cgroups with the columns of fastproc cgroups --interval; Enter shows one
 with its history, its values and its processes. Cgroups are read only while they are shown, and are not

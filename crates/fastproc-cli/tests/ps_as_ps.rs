@@ -7,7 +7,7 @@ use std::{ffi::OsStr, process::Command};
 use common::Differences;
 use fastproc_testbed::gate;
 
-/// `{}` is replaced by the pids.
+/// `{}` is replaced by the pids, and `~` by a blank. Some are examples of the manual page.
 const CALLS: &[&str] = &[
     "-p {}",
     "-f -p {}",
@@ -70,6 +70,30 @@ const CALLS: &[&str] = &[
     "-p {} -f --cols 40",
     "-p {} -f --cols 90",
     "-p {} --sort -%mem,pid u",
+    "-p 2,{} -o pid,args --sort args,pid",
+    "-p 2,{} -o pid,args --sort -args,pid",
+    "co pid,args,cmd p {}",
+    "-p {} -o pid,command c",
+    "c -O args -p {}",
+    "-p {} -o %p~%y~%x~%c",
+    "-p {} -o ~%p~~%a~ -o pid,comm",
+    "o %c%u%p p {}",
+    "-p {} -O %p~%c",
+    "-p {} -o %C~%G~%P~%U~%a~%c~%g~%n~%p~%r~%u~%x~%y~%z",
+    "--context -p {}",
+    "--context -L -p {}",
+    "--context -j -p {}",
+    "-M --context -p {}",
+    "-p {} -o euser,ruser,suser,fuser,f,comm,label",
+    "-p {} -o pid,tid,class,rtprio,ni,pri,psr,pcpu,stat,wchan:14,comm",
+    "p {} o stat,euid,ruid,tty,tpgid,sess,pgrp,ppid,pid,pcpu,comm",
+    "-p {} -o pid,tt,user,fname,tmout,f,wchan",
+    "-p {} -o pid,ruser=RealUser -o comm=Command",
+    "-p {} -o pid,wchan=WIDE-WCHAN-COLUMN -o comm",
+    "jkuid,-ppid,+pid p {}",
+    "p {} k comm,pid o comm,args",
+    "kstart_time,pid -f -p {}",
+    "Z p {}",
 ];
 
 /// Columns without a field of fastproc. All others are compared.
@@ -170,8 +194,8 @@ fn every_call_shows_what_ps_shows() {
     let calls: Vec<Vec<String>> = CALLS
         .iter()
         .map(|call| {
-            let words = call.split(' ').map(|word| word.replace("{}", &pids));
-            words.collect()
+            let word = |word: &str| word.replace("{}", &pids).replace('~', " ");
+            call.split(' ').map(word).collect()
         })
         .collect();
     let compared = compare(&calls);

@@ -5,10 +5,11 @@ mod common;
 use std::{
     fs::File,
     io::{BufRead, BufReader},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use common::{fastproc, output, rows, run};
+use fastproc_testbed::{Folder, Sleepers, gate};
 
 /// The exit status and the message of a failing call.
 #[track_caller]
@@ -330,10 +331,40 @@ fn a_full_disk_is_told() {
 fn closed_descriptors_are_no_reason_to_fail() {
     let program = env!("CARGO_BIN_EXE_fastproc");
     for closed in ["2>&-", "0<&- 2>&-"] {
-        let status = std::process::Command::new("sh")
+        let status = Command::new("sh")
             .args(["-c", &format!("\"$0\" ps {closed} >/dev/null"), program])
             .status()
             .expect("sh can be started");
         assert!(status.success(), "{closed}");
     }
+}
+
+/// Another file lies over its stat, in a mount namespace of fastproc alone.
+#[test]
+fn a_process_whose_text_cannot_be_parsed_is_left_out_and_counted() {
+    if !gate::root() {
+        return;
+    }
+    let folder = Folder::new("left-out");
+    let text = folder.join("stat");
+    std::fs::write(&text, "1 (what) S is this\n").expect("a file");
+    let sleepers = Sleepers::start(2);
+    let pids: Vec<u32> = sleepers.pids().into_iter().collect();
+    let script =
+        r#"mount --bind "$1" "/proc/$2/stat" && exec "$3" ps -e --source procfs --fields pid"#;
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(&text)
+        .arg(pids[0].to_string())
+        .arg(env!("CARGO_BIN_EXE_fastproc"))
+        .output()
+        .expect("there is unshare(1)");
+    let (shown, said) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{said}");
+    let shows = |pid: u32| shown.lines().any(|line| line.trim() == pid.to_string());
+    assert_eq!([shows(pids[0]), shows(pids[1])], [false, true], "{shown}");
+    assert!(said.contains("1 process left out"), "{said}");
 }

@@ -7,6 +7,7 @@ use fastproc::{Fields, Snapshot};
 use crate::{
     field::{self, Field, UnknownField},
     row::{Lookup, Row},
+    value::Value,
 };
 
 /// The keys to sort by. The first key decides, the next one among equal values.
@@ -120,9 +121,14 @@ pub struct Ranked {
     pub at: u32,
 }
 
+/// Appends the text that decides the order of a row in a field. Returns false, and appends nothing, if the value decides.
+#[doc(hidden)]
+pub type Shown = fn(&Field, &Row<'_>, &mut Lookup, &mut Vec<u8>) -> bool;
+
 /// Sorts rows. Its memory is used again for the next snapshot.
 #[derive(Debug, Default)]
 pub struct Sorter {
+    shown: Option<Shown>,
     /// Indices of rows, in order.
     order: Vec<u32>,
     /// All values are fetched before the first comparison: a value that changes during sorting would break the
@@ -134,6 +140,15 @@ pub struct Sorter {
 }
 
 impl Sorter {
+    /// Sorts by texts as they are shown elsewhere than in a table of fastproc.
+    #[doc(hidden)]
+    pub fn by_shown(shown: Shown) -> Self {
+        Self {
+            shown: Some(shown),
+            ..Self::default()
+        }
+    }
+
     /// Returns the first `top` rows in the order of `sort`. Rows with unknown values come last, and equal ones in the
     /// order of their ids.
     pub fn first<'s, 'a, R: RowList<'a> + ?Sized>(
@@ -215,13 +230,19 @@ impl Sorter {
         for at in 0..rows.len() {
             let row = rows.row(at);
             for key in &sort.keys {
-                let value = key.field.value(&row, lookup);
                 let start = self.texts.len();
-                if let Some(text) = value.text(&mut self.scratch) {
-                    self.texts.extend_from_slice(text);
-                }
+                let is_shown = |shown: Shown| shown(key.field, &row, lookup, &mut self.texts);
+                let rank = if self.shown.is_some_and(is_shown) {
+                    Value::Text(&self.texts[start..]).rank()
+                } else {
+                    let value = key.field.value(&row, lookup);
+                    if let Some(text) = value.text(&mut self.scratch) {
+                        self.texts.extend_from_slice(text);
+                    }
+                    value.rank()
+                };
                 self.ranks.push(Rank {
-                    rank: value.rank(),
+                    rank,
                     text: start..self.texts.len(),
                 });
             }
@@ -321,6 +342,24 @@ mod tests {
                 .to_string(),
             "there is no field 'rsss'; did you mean 'rss'?"
         );
+    }
+
+    #[test]
+    fn sorts_by_the_shown_text_if_there_is_one() {
+        let records = [record(1, b"b", None), record(2, b"a", None)];
+        let row = |record| Row::new(Process::new(record, &[]));
+        let rows: Vec<_> = records.iter().map(row).collect();
+        let host = fastproc::Host::read().expect("a machine");
+        let mut lookup = Lookup::recorded(host, 0);
+        let mut sorter = Sorter::by_shown(|field, row, _, to| {
+            to.extend((field.name == "comm").then(|| row.process.name()[0] ^ 0xff));
+            field.name == "comm"
+        });
+        for (sort, first) in [("comm", 1), ("-comm", 2), ("pid", 1)] {
+            let sort = sort.parse().expect("a field");
+            let mut first_of = sorter.first(&sort, 2, rows.as_slice(), &mut lookup);
+            assert_eq!(first_of.next().map(|row| row.tid()), Some(first));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use fastproc_metrics::link::{Link, Message, Question, lend, take};
+use fastproc_metrics::link::{Link, Message, Question, lend, refused, take};
 
 use crate::{
     document::ConfigError,
@@ -65,7 +65,7 @@ impl Files {
         match (answer.words[0], answer.descriptor) {
             (0, Some(text)) => take(text),
             (0, None) => Err(io::ErrorKind::InvalidData.into()),
-            (errno, _) => Err(io::Error::from_raw_os_error(errno as i32)),
+            (word, _) => Err(refused(word)),
         }
     }
 

@@ -15,8 +15,4 @@ pub mod naming;
 pub mod options;
 pub mod web;
 
-/// Writes a line to standard error, where a service's log goes. If that is closed, the line is lost.
-pub fn say(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "fastproc: {text}");
-}
+pub use fastproc_metrics::say;

@@ -11,7 +11,7 @@ use fastproc_metrics::{
     exposition::Format,
     link::{Link, Question, Scrape, VERSION, lend, take},
     naming::Item,
-    page::Page,
+    page::{PAGES, Pages},
 };
 
 /// Starts it as `fastproc serve` does. Returns the process and the other end of its link.
@@ -56,15 +56,11 @@ fn request(address: SocketAddr) -> TcpStream {
     client
 }
 
-/// Answers the next request with this text, in a new page if one is requested.
-fn answer(scrapes: &Link, page: &mut Option<Page>, text: &[u8]) -> Scrape {
+/// Answers the next request with this text, in the page that it names.
+fn answer(scrapes: &Link, pages: &mut Pages, text: &[u8]) -> Scrape {
     let asked = scrapes.receive().expect("a message").expect("it asks");
     let asked = Scrape::of(asked.words);
-    if asked.new_page {
-        *page = None;
-    }
-    let new = page.is_none();
-    let page = page.get_or_insert_with(|| Page::new().expect("memory"));
+    let (page, new) = pages.page(asked.page).expect("memory");
     page.write_at(text, 0).expect("memory");
     let shown = new.then(|| page.shown());
     scrapes
@@ -93,10 +89,10 @@ fn it_serves_the_text_that_it_is_handed_until_nobody_hands_it_any() {
     assert_eq!((items.len(), items[0].name.as_str()), (1, "a"));
 
     let (address, scrapes) = begin(&link);
-    let mut page = None;
+    let mut pages = Pages::default();
     for text in ["a_metric 1\n", "a_metric 22222\n", "b 3\n"] {
         let mut client = request(address);
-        let asked = answer(&scrapes, &mut page, text.as_bytes());
+        let asked = answer(&scrapes, &mut pages, text.as_bytes());
         assert_eq!(
             (asked.collects, asked.format),
             (true, Some(Format::Prometheus))
@@ -115,18 +111,18 @@ fn it_serves_the_text_that_it_is_handed_until_nobody_hands_it_any() {
 /// More than the buffers of a socket hold.
 #[test]
 fn a_text_that_is_still_being_sent_is_not_overwritten() {
-    let (child, link) = start(&[]);
+    let (child, link) = start(&["--max-connections=9"]);
     let asked = link.receive().expect("a message").expect("it asks");
     assert_eq!(Question::of(&asked), Some(Question::Configured));
     let (address, scrapes) = begin(&link);
-    let texts: [Vec<u8>; 3] = std::array::from_fn(|at| vec![b'a' + at as u8; 16 << 20]);
-    let (mut page, mut clients) = (None, Vec::new());
+    let texts: [Vec<u8>; PAGES + 2] = std::array::from_fn(|at| vec![b'a' + at as u8; 16 << 20]);
+    let (mut pages, mut clients) = (Pages::default(), Vec::new());
     for (at, text) in texts.iter().enumerate() {
         let mut client = request(address);
-        let asked = answer(&scrapes, &mut page, text);
+        let asked = answer(&scrapes, &mut pages, text);
         assert_eq!(
-            asked.new_page,
-            at > 0,
+            asked.page,
+            at.min(PAGES - 1),
             "the clients before have read nothing"
         );
         // The answer has begun.

@@ -12,7 +12,7 @@ use crate::{
     link::{Link, Scrape, take},
     memory,
     naming::{Item, NameError, Rules},
-    page::Page,
+    page::{Page, Pages},
     reloaded::Reloaded,
 };
 
@@ -44,16 +44,14 @@ pub struct Collecting {
     reloaded: Reloaded,
     refused: bool,
     name_error: Option<NameError>,
-    page: Page,
-    /// Whether the serving process has the page.
-    shown: bool,
+    pages: Pages,
     failing: bool,
 }
 
 impl Collecting {
     /// Answers the requests that come through this link.
-    pub fn new(exporter: Exporter, link: Link, bounds: Bounds) -> io::Result<Self> {
-        Ok(Self {
+    pub fn new(exporter: Exporter, link: Link, bounds: Bounds) -> Self {
+        Self {
             exporter,
             link,
             bounds,
@@ -62,10 +60,9 @@ impl Collecting {
             reloaded: Reloaded::now(),
             refused: false,
             name_error: None,
-            page: Page::new()?,
-            shown: false,
+            pages: Pages::default(),
             failing: false,
-        })
+        }
     }
 
     /// Answers until the serving process exits. `log` receives each failure once.
@@ -92,21 +89,17 @@ impl Collecting {
                 self.reload(scrape.reloaded, &mut log);
                 self.collect(&mut log);
             }
-            if scrape.new_page {
-                self.page = Page::new()?;
-                self.shown = false;
+            let ([mut length, mut of_parts], mut shown) = ([0; 2], None);
+            if let Some(format) = scrape.format {
+                let (page, is_new) = self.pages.page(scrape.page)?;
+                [length, of_parts] = write(&mut self.exporter, format, page)?;
+                shown = is_new.then(|| page.shown());
             }
-            let [length, of_parts] = match scrape.format {
-                None => [0; 2],
-                Some(format) => self.write(format)?,
-            };
-            let shown = (!self.shown).then(|| self.page.shown());
             match self.link.send([length, of_parts, 0, 0], shown) {
                 Ok(()) => {}
                 Err(error) if Link::is_end(&error) => break,
                 Err(error) => return Err(error),
             }
-            self.shown = true;
             if std::mem::take(&mut first) {
                 // Memory that only opening needed.
                 memory::trim();
@@ -170,13 +163,13 @@ impl Collecting {
             self.name_error = Some(error);
         }
     }
+}
 
-    /// Writes the text of the last snapshot, with its parts behind it, and returns the lengths of both.
-    fn write(&mut self, format: Format) -> io::Result<[u64; 2]> {
-        let mut text = Exposition::to_page(format, &mut self.page);
-        self.exporter.write(&mut text);
-        text.finish_page()
-    }
+/// Writes the text of the last snapshot, with its parts behind it, and returns the lengths of both.
+fn write(exporter: &mut Exporter, format: Format, page: &mut Page) -> io::Result<[u64; 2]> {
+    let mut text = Exposition::to_page(format, page);
+    exporter.write(&mut text);
+    text.finish_page()
 }
 
 fn rules(text: OwnedFd, allowed: bool) -> Result<Rules, Refused> {

@@ -1,6 +1,12 @@
-//! The limit of open descriptors: raised as far as the kernel allows, with an error if that is too low.
+//! The limit of open descriptors: raised as far as the kernel allows, with an error if that is too low. And those that a
+//! program must not inherit.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::{fs, io, os::fd::BorrowedFd};
+
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 
 /// Descriptors for reading `/proc`, and for a few connections.
 const LEAST: u64 = 48;
@@ -58,9 +64,25 @@ pub fn raise_limit(connections: usize) -> Result<u64, TooFew> {
     Ok(limit)
 }
 
+/// Closes the descriptors that whoever started this process left open, except the standard ones, in every program that
+/// this process executes from now on.
+pub fn keep_from_programs() -> io::Result<()> {
+    for entry in fs::read_dir("/proc/self/fd")? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        if let Some(number) = number.filter(|&number| number > 2) {
+            // SAFETY: it was open just now, and is only marked. If another thread has closed it meanwhile, this fails, or
+            // marks one of this process's own, which all are marked.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+            let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+        }
+    }
+    Ok(())
+}
+
 /// The number of connections for which descriptors are left besides those of scrapes.
 pub fn left() -> usize {
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
+    let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     // Files of processes that are read from /proc are kept open too, in the lower half of the numbers.
     let taken = (open + OF_MACHINE).max(limit / 2);

@@ -31,3 +31,9 @@ pub mod sys_root;
 
 // Formats an error and its causes on one line.
 pub use fastproc::error_chain;
+
+/// Writes a line to standard error, where a service's log goes. If that is closed, the line is lost.
+pub fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "fastproc: {}", fastproc::log_line(text));
+}

@@ -23,8 +23,8 @@ use rustix::{
     },
 };
 
-pub use self::text::{LONGEST, lend, read, take};
-use crate::{exposition::Format, reloaded::Reloaded};
+pub use self::text::{LONGEST, lend, read, refusal, refused, take};
+use crate::{exposition::Format, page::PAGES, reloaded::Reloaded};
 
 /// Changes whenever the meaning of a message changes.
 pub const VERSION: &str = "4";
@@ -196,8 +196,8 @@ pub struct Scrape {
     pub regroups: bool,
     /// Write the last snapshot in this format.
     pub format: Option<Format>,
-    /// Write it into a new page, because the last text is still being sent.
-    pub new_page: bool,
+    /// Write it into this one of the [`PAGES`]: the text in another may still be being sent.
+    pub page: usize,
     /// How the configuration was read the last time.
     pub reloaded: Reloaded,
     /// The time and memory of the serving process.
@@ -219,7 +219,8 @@ impl Scrape {
     const OPEN_METRICS: u64 = 4;
     const RELOADED: u64 = 8;
     const REGROUPS: u64 = 16;
-    const NEW_PAGE: u64 = 32;
+    /// The page is in the bits from this one on.
+    const PAGE: u64 = 32;
 
     /// Converts to words.
     pub fn words(self) -> [u64; WORDS] {
@@ -230,14 +231,14 @@ impl Scrape {
             Some(Format::OpenMetrics) => Self::OPEN_METRICS,
         };
         let regroups = if self.regroups { Self::REGROUPS } else { 0 };
-        let new_page = if self.new_page { Self::NEW_PAGE } else { 0 };
+        let page = self.page as u64 * Self::PAGE;
         let reloaded = if self.reloaded.successful {
             Self::RELOADED
         } else {
             0
         };
         [
-            collects | format | reloaded | regroups | new_page,
+            collects | format | reloaded | regroups | page,
             self.reloaded.success_unix_ns,
             self.used.cpu_ns,
             self.used.resident_bytes,
@@ -256,7 +257,7 @@ impl Scrape {
                 (true, false) => Some(Format::Prometheus),
                 (false, false) => None,
             },
-            new_page: has(Self::NEW_PAGE),
+            page: (flags / Self::PAGE) as usize % PAGES,
             reloaded: Reloaded {
                 successful: has(Self::RELOADED),
                 success_unix_ns,
@@ -324,7 +325,7 @@ mod tests {
                     collects,
                     regroups: !successful,
                     format,
-                    new_page: collects,
+                    page: if collects { PAGES - 1 } else { 0 },
                     reloaded: Reloaded {
                         successful,
                         success_unix_ns: 17,

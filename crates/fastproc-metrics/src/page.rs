@@ -20,6 +20,9 @@ use rustix::{
 use self::mapping::Mapping;
 pub use self::shown::{Shown, Text};
 
+/// The most pages that the serving process can make the other one hold: it faces the network.
+pub const PAGES: usize = 4;
+
 /// The size of a page is a multiple of this.
 const STEP: usize = 64 << 10;
 
@@ -30,6 +33,23 @@ pub struct Page {
     /// The memory as far as texts need it. System calls that write to it take nearly twice the time.
     mapping: Option<Mapping>,
     shown: OwnedFd,
+}
+
+/// The pages that one process writes to, each made when it is first used.
+#[derive(Debug, Default)]
+pub struct Pages([Option<Page>; PAGES]);
+
+impl Pages {
+    /// The page with this number, and whether it was just made.
+    pub fn page(&mut self, number: usize) -> io::Result<(&mut Page, bool)> {
+        let place = &mut self.0[number % PAGES];
+        let is_new = place.is_none();
+        let page = match place.take() {
+            Some(page) => page,
+            None => Page::new()?,
+        };
+        Ok((place.insert(page), is_new))
+    }
 }
 
 impl Page {
@@ -103,6 +123,15 @@ mod tests {
         assert_eq!(&text, b"another");
         shown.write_all_at(b"x", 0).unwrap_err();
         shown.set_len(1).unwrap_err();
+    }
+
+    #[test]
+    fn no_number_makes_a_fifth_page() {
+        let (mut pages, mut made) = (Pages::default(), 0);
+        for number in (0..100).chain([usize::MAX]) {
+            made += usize::from(pages.page(number).unwrap().1);
+        }
+        assert_eq!(made, PAGES);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The socket that readers connect to.
 
+mod place;
+
 use std::{
     env, fs, io,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
-        unix::fs::{FileTypeExt, PermissionsExt, lchown},
+        unix::fs::FileTypeExt,
     },
     path::{Path, PathBuf},
 };
@@ -14,7 +16,10 @@ use nix::sys::socket::{
     listen, setsockopt, socket,
     sockopt::{AcceptConn, PassCred, SockType as SocketType},
 };
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::{
+    fs::Mode,
+    io::{FdFlags, fcntl_setfd},
+};
 
 use crate::closing;
 
@@ -30,6 +35,17 @@ pub enum SocketError {
     /// Its folder does not exist.
     #[error("there is no folder {} for the socket; create it, or name another path", .0.display())]
     NoFolder(PathBuf),
+    /// Another user could replace what root makes there.
+    #[error(
+        "cannot listen in {}: {why} and could replace the socket; use a folder that only root can change, such as one in /run",
+        folder.display()
+    )]
+    NotRoots {
+        /// The folder of the socket, or one above it.
+        folder: PathBuf,
+        /// Who could.
+        why: String,
+    },
     /// It cannot be created.
     #[error("cannot listen at {}", path.display())]
     Bind {
@@ -48,7 +64,8 @@ pub enum SocketError {
 }
 
 /// Listens at `path`, for every user: what a reader sees is decided when it connects. Replaces a socket that is left
-/// over from a service that has exited. Creates the folder of the socket only if it is directly in `/run`.
+/// over from a service that has exited. Creates the folder of the socket only if it is directly in `/run`. As root,
+/// refuses a folder in which another user could replace the socket.
 pub fn bind(path: &Path) -> Result<OwnedFd, SocketError> {
     bind_for(path, None)
 }
@@ -69,19 +86,12 @@ pub fn bind_for(path: &Path, group: Option<&str>) -> Result<OwnedFd, SocketError
         )
         .map_err(|error| failed(error.into()))
     };
+    let name = path
+        .file_name()
+        .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    let path = &place::of_root(&place::folder(path)?)?.join(name);
     let address = UnixAddr::new(path).map_err(|error| failed(error.into()))?;
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        && !folder.exists()
-    {
-        // /run is empty after each boot. A folder elsewhere that does not exist is rather a mistake in the path.
-        if folder.parent() != Some(Path::new("/run")) {
-            return Err(SocketError::NoFolder(folder.to_owned()));
-        }
-        fs::create_dir(folder).map_err(failed)?;
-    }
-    if let Ok(found) = fs::metadata(path) {
+    if let Ok(found) = fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
             return Err(SocketError::NotASocket(path.to_owned()));
         }
@@ -94,13 +104,15 @@ pub fn bind_for(path: &Path, group: Option<&str>) -> Result<OwnedFd, SocketError
         }
     }
     let listener = new()?;
-    bind_to(listener.as_raw_fd(), &address).map_err(|error| failed(error.into()))?;
+    let others = group.map_or(Mode::empty(), |_| Mode::RWXO);
+    let bound = place::with_umask(Mode::XUSR | Mode::XGRP | Mode::XOTH | others, || {
+        Ok(bind_to(listener.as_raw_fd(), &address)?)
+    });
+    bound.map_err(failed)?;
     // A client cannot connect before the socket listens.
-    if group.is_some() {
-        lchown(path, None, group).map_err(failed)?;
+    if let Some(group) = group {
+        place::give_to(path, group).map_err(failed)?;
     }
-    let mode = if group.is_some() { 0o660 } else { 0o666 };
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
     prepare(&listener).map_err(failed)?;
     listen(&listener, Backlog::MAXCONN).map_err(|error| failed(error.into()))?;
     Ok(listener)

@@ -187,6 +187,7 @@ impl State {
                     if !self.marked.remove(&id) {
                         self.marked.insert(id);
                     }
+                    self.follow = None;
                     self.window.step(1);
                 }
             }

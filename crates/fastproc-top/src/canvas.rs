@@ -60,14 +60,13 @@ impl Sheet {
     /// All lines except the last, as text.
     pub fn to_text(&self) -> String {
         let Rect { width, height, .. } = self.area;
-        let mut buffer = Buffer::empty(self.area);
-        (0..height).for_each(|line| self.paint(line, &mut buffer));
-        let lines = buffer.content().chunks(width.into());
         let mut text = String::new();
-        for line in lines.take(usize::from(height).saturating_sub(1)) {
+        for line in 0..height.saturating_sub(1) {
+            let mut buffer = Buffer::empty(Rect::new(0, line, width, 1));
+            self.paint(line, &mut buffer);
             let start = text.len();
             let mut covered = 0;
-            for cell in line {
+            for cell in buffer.content() {
                 // A wide character covers the cell after it.
                 if covered > 0 {
                     covered -= 1;

@@ -27,6 +27,8 @@ pub struct Table {
     pub window: Window,
     /// The id of the cgroup that the cursor was on when rows were last drawn.
     pub selected: Option<u64>,
+    /// The id of the cgroup that a search found, which the cursor follows until it is moved.
+    pub follow: Option<u64>,
     /// The cgroup that is shown in detail.
     pub details: Option<Details>,
 }
@@ -42,6 +44,7 @@ impl Table {
             folded: HashSet::new(),
             window: Window::default(),
             selected: None,
+            follow: None,
             details: None,
         };
         table.set_columns(&settings.columns.join(","))?;
@@ -96,6 +99,17 @@ impl Table {
         }
     }
 
+    /// Moves the cursor to the cgroup that it follows.
+    pub fn find_followed(&mut self, rows: &Rows<'_>) {
+        let Some(id) = self.follow else {
+            return;
+        };
+        match rows.iter().position(|row| row.cgroup.id() == id) {
+            Some(place) => self.window.cursor = place,
+            None => self.follow = None,
+        }
+    }
+
     /// Moves the cursor to the next cgroup whose path contains a text, in letters of either case. Returns whether there is one.
     pub fn seek(&mut self, rows: &Rows<'_>, text: &str, direction: i32) -> bool {
         let needle = text.to_lowercase();
@@ -112,6 +126,9 @@ impl Table {
         };
         let found = (1..=count).map(place).find(has);
         self.window.cursor = found.unwrap_or(self.window.cursor);
+        if let Some(row) = found.and_then(|place| rows.get(place)) {
+            self.follow = Some(row.cgroup.id());
+        }
         found.is_some()
     }
 }

@@ -77,10 +77,10 @@ impl GroupBy {
         }
     }
 
-    /// The groups of fields that it needs.
+    /// The groups of fields that its key and its sums need.
     pub fn needs(self) -> Fields {
         let needs = field::find(self.field()).map(|field| field.needs);
-        needs.unwrap_or(Fields::empty()) | Fields::TOP
+        needs.unwrap_or(Fields::empty()) | Fields::TOP | Fields::IO
     }
 
     /// The filter that shows only the processes of a group. `None`: their value is unknown, so no filter selects them.
@@ -257,6 +257,13 @@ mod tests {
             assert!(field::find(expected.field()).is_ok(), "{expected:?}");
         }
         assert_eq!(GroupBy::next(by), None);
+    }
+
+    #[test]
+    fn collects_what_the_sums_of_groups_add_up() {
+        for by in GroupBy::ALL {
+            assert!(by.needs().contains(Fields::TOP | Fields::IO), "{by:?}");
+        }
     }
 
     #[test]

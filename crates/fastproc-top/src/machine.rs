@@ -74,9 +74,9 @@ pub struct Cpu {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     values: [Option<u64>; GAUGES],
-    /// All CPUs together.
+    /// All CPUs together; unknown if no CPU is.
     pub total: Times,
-    /// The CPUs that are online.
+    /// The CPUs that are online. None if `/proc/stat` cannot be read.
     pub cpus: Vec<Cpu>,
 }
 
@@ -148,9 +148,10 @@ impl Machine {
         })
     }
 
-    /// The shares of all CPUs since the earlier reading; without one, since boot.
-    pub fn total_shares(&self, earlier: Option<&Self>) -> Shares {
-        Shares::between(&self.total, earlier.map(|earlier| &earlier.total))
+    /// The shares of all CPUs since the earlier reading; without one, since boot. `None` if they are unknown.
+    pub fn total_shares(&self, earlier: Option<&Self>) -> Option<Shares> {
+        let before = earlier.map(|earlier| &earlier.total);
+        (!self.cpus.is_empty()).then(|| Shares::between(&self.total, before))
     }
 }
 
@@ -204,13 +205,15 @@ mod tests {
     fn shares_are_of_the_time_between_two_looks() {
         let at = |user, idle| Machine {
             total: [user, 0, 0, idle, 0, 0, 0, 0, 0, 0],
+            cpus: vec![Cpu::default()],
             ..Machine::default()
         };
         let (earlier, later) = (at(100, 100), at(130, 110));
-        let busy = |earlier| later.total_shares(earlier).busy();
+        let busy = |earlier| later.total_shares(earlier).expect("a CPU").busy();
         assert!((busy(Some(&earlier)) - 0.75).abs() < 1e-9);
         assert!((busy(None) - 130.0 / 240.0).abs() < 1e-9);
-        assert!(later.total_shares(Some(&later)).busy().abs() < 1e-9);
+        assert!(busy(Some(&later)).abs() < 1e-9);
+        assert_eq!(Machine::default().total_shares(None), None);
     }
 
     #[test]

@@ -233,16 +233,12 @@ fn place_cursor<'r, 'a: 'r>(
             *id = Id::from_row(row(place));
             state.window.cursor = place;
         } else {
-            {
-                let text = format!("process {} is not shown, or no more", id.pid);
-                state.follow = None;
-                state.say(text);
-            }
+            let text = format!("process {} is not shown, or no more", id.pid);
+            state.follow = None;
+            state.say(text);
         }
     }
     if let Some(direction) = state.seek.take() {
-        // Show the row that was found instead of the followed one.
-        state.follow = None;
         let needle = state.search.to_lowercase();
         let at = state.window.cursor;
         // Search around the list, and the current row last.
@@ -254,7 +250,11 @@ fn place_cursor<'r, 'a: 'r>(
             .map(place)
             .find(|&place| matches(row(place), &needle, lookup))
         {
-            Some(place) => state.window.cursor = place,
+            // Keys that are pressed later mean what was found, even if it has moved.
+            Some(place) => {
+                state.window.cursor = place;
+                state.follow = Some(Id::from_row(row(place)));
+            }
             None => state.fail(format!("nothing has '{}' in it", needle.escape_debug())),
         }
     }
@@ -371,24 +371,30 @@ mod tests {
     use fastproc::{Host, Process, record::Record};
 
     use super::*;
-    use crate::settings::Settings;
+    use crate::{keys::Action, settings::Settings};
 
     #[test]
-    fn who_searches_no_longer_follows() {
-        let records = [3, 5].map(|pid| {
+    fn follows_what_a_search_found_until_the_cursor_is_moved() {
+        let records = [3, 5, 7].map(|pid| {
             let mut record = Record::default();
             record.identity.tgid = pid;
             record
         });
-        let rows = [0, 1].map(|at| Row::new(Process::new(&records[at], &[])));
+        let rows = [0, 1, 2].map(|at| Row::new(Process::new(&records[at], &[])));
         let mut state = State::new(Settings::default()).expect("they are right");
         let host = Host::read().expect("there is a /proc");
         let mut lookup = Lookup::recorded(host, 0);
         state.follow = Some(Id::from_row(&rows[0]));
         (state.search, state.seek) = ("5".into(), Some(1));
-        for _ in 0..2 {
-            place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);
-            assert_eq!(state.window.cursor, 1);
+        for place in [1, 1, 2, 0] {
+            let order = [(place + 2) % 3, place, (place + 1) % 3].map(|at| rows[at]);
+            let found = order.iter().position(|row| row.process.pid() == 5);
+            place_cursor(&mut state, &mut lookup, order.len(), 10, |at| &order[at]);
+            assert_eq!(Some(state.window.cursor), found);
         }
+        state.do_there(Action::Move(1));
+        let cursor = state.window.cursor;
+        place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);
+        assert_eq!(state.window.cursor, cursor);
     }
 }

@@ -417,6 +417,7 @@ impl Screen {
             state.sort_by(name, if now == *name { !descending } else { is_number });
         } else if line > painter.table_line {
             let window = if is_of_cgroups {
+                state.cgroups.follow = None;
                 &mut state.cgroups.window
             } else {
                 state.follow = None;
@@ -456,7 +457,10 @@ impl State {
                 Some(shown) => {
                     shown.window.top = shown.window.top.saturating_add_signed(by as isize);
                 }
-                None => self.cgroups.window.step(by),
+                None => {
+                    self.cgroups.follow = None;
+                    self.cgroups.window.step(by);
+                }
             },
             (None, Some(shown)) => {
                 shown.window.top = shown.window.top.saturating_add_signed(by as isize);

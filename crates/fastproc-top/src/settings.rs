@@ -8,10 +8,14 @@ use std::{
     time::Duration,
 };
 
+use fastproc::regular_file;
 use fastproc_columns::{Filter, Sort, cgroups, field, is_interval};
 use serde::{Deserialize, Serialize};
 
 use crate::{error::Error, group::GroupBy, options::Options};
+
+/// The longest file that is read, in bytes.
+const LONGEST_FILE: u64 = 1 << 20;
 
 /// The settings. The command line overrides the file.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -146,7 +150,7 @@ impl Settings {
         path: &Path,
         by_default: bool,
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let text = match fs::read_to_string(path) {
+        let text = match regular_file::read(path, LONGEST_FILE) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             // After a change of the user, HOME may belong to another user.
@@ -155,7 +159,7 @@ impl Settings {
             }
             Err(error) => return Err(error.into()),
         };
-        let settings: Self = toml::from_str(&text)?;
+        let settings: Self = toml::from_slice(&text)?;
         settings.check()?;
         Ok(settings)
     }
@@ -255,6 +259,26 @@ mod tests {
             Settings::read(&path, false).expect("none"),
             Settings::default()
         );
+    }
+
+    #[test]
+    fn reads_no_settings_from_a_pipe_a_device_or_a_long_file() {
+        let folder = env::temp_dir().join(format!("fastproc-top-odd-{}", std::process::id()));
+        // A killed run may have left one of this name.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a folder of our own");
+        let [pipe, long] = ["pipe", "long"].map(|name| folder.join(name));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("our own");
+        fs::write(&long, " ".repeat((1 << 20) + 1)).expect("our own");
+        for (path, reason) in [
+            (pipe.as_path(), "it is not a regular file"),
+            (Path::new("/dev/zero"), "it is not a regular file"),
+            (&long, "it is longer than 1 MiB, the limit"),
+        ] {
+            let error = Settings::read(path, true).expect_err("it is refused");
+            assert_eq!(error.to_string(), reason, "{}", path.display());
+        }
+        fs::remove_dir_all(&folder).expect("our own");
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::{
     env,
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal, Read as _, Write},
     os::{fd::AsFd, unix::net::UnixStream},
     panic,
     sync::{
         Once,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -41,6 +42,14 @@ const LEAVE: &[u8] =
 
 /// Whether the terminal is taken over now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether the screen has ended, and restored the terminal.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
+/// The most columns and lines that are drawn. A terminal can claim 65,535 of each, which would take 300 GB.
+const LARGEST: u16 = 1000;
+
+/// How long the screen may take to react to a signal that ends this program.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The last signal of those that end, stop and continue this program.
 static END: AtomicUsize = AtomicUsize::new(0);
@@ -120,6 +129,8 @@ impl Terminal {
             _ => {}
         }
         let signals = Signals::open().map_err(Error::Terminal)?;
+        LEFT.store(false, Ordering::SeqCst);
+        end_if_stuck().map_err(Error::Terminal)?;
         guard_panics();
         let taken = take();
         let terminal = Self {
@@ -136,11 +147,13 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// The size in columns and lines, as it is now.
+    /// The size in columns and lines, as it is now, up to [`LARGEST`].
     pub fn size(&self) -> (u16, u16) {
         let size = rustix::termios::tcgetwinsize(io::stdout());
         match size {
-            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                (size.ws_col.min(LARGEST), size.ws_row.min(LARGEST))
+            }
             _ => (80, 24),
         }
     }
@@ -278,6 +291,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         give_back();
+        LEFT.store(true, Ordering::SeqCst);
     }
 }
 
@@ -320,6 +334,37 @@ fn ended_by() -> Option<i32> {
     }
 }
 
+/// Ends this program after a signal if the screen does not: it may wait for a terminal that nobody reads.
+fn end_if_stuck() -> io::Result<()> {
+    let (mut read, write) = UnixStream::pair()?;
+    for signal in ENDING {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    let wait = move || {
+        if read.read_exact(&mut [0]).is_err() {
+            return;
+        }
+        thread::sleep(PATIENCE);
+        // What comes after the screen, as the rest of a recording, may take longer.
+        if LEFT.load(Ordering::SeqCst) {
+            return;
+        }
+        let out = rustix::stdio::stdout();
+        let mut ready = [PollFd::from_borrowed_fd(out, PollFlags::OUT)];
+        let is_ready = matches!(poll(&mut ready, Some(&timespec(Duration::ZERO))), Ok(1));
+        if is_ready && TAKEN.swap(false, Ordering::SeqCst) {
+            // The stuck thread may hold the lock of io::stdout().
+            let _ = rustix::io::write(out, LEAVE);
+        }
+        let _ = disable_raw_mode();
+        if let Some(signal) = ended_by() {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(wait)?;
+    Ok(())
+}
+
 /// Becomes readable when a signal has arrived.
 #[derive(Debug)]
 pub struct Signals(UnixStream);
@@ -352,7 +397,7 @@ impl Signals {
     fn drain(&mut self) {
         let mut bytes = [0; 64];
         // The flags have the signals; the bytes only wake the program.
-        let _ = io::Read::read(&mut self.0, &mut bytes);
+        let _ = self.0.read(&mut bytes);
     }
 }
 

@@ -92,7 +92,10 @@ pub use snapshot::{
 // Only the other crates of this project use these. They may change in any version.
 #[doc(hidden)]
 pub use {
-    base::{error::error_chain, host, kept, mounts},
+    base::{
+        error::{error_chain, log_line},
+        host, kept, mounts, regular_file,
+    },
     collect::one_shot::OneShot,
     details::{Directories, Directory, owner, parse_rights},
     records::schema,

@@ -219,7 +219,7 @@ impl Writer {
         let mut widths = vec![0; self.columns.len()];
         for line in &lines {
             for (width, cell) in widths.iter_mut().zip(line) {
-                *width = cell.width().max(*width);
+                *width = cell.width().min(terminal::MOST_PADDED).max(*width);
             }
         }
         let width = terminal::width();
@@ -245,7 +245,7 @@ impl Writer {
                 .enumerate()
                 .filter(|(column, _)| visible[*column])
             {
-                let padding = " ".repeat(widths[column] - cell.width());
+                let padding = " ".repeat(widths[column].saturating_sub(cell.width()));
                 if self.columns[column].unit.is_right_aligned() {
                     out += &padding;
                     out += cell;

@@ -149,7 +149,8 @@ const NO_HEADINGS: [&str; 6] = [
 pub(super) struct AsInPs {
     /// Show these columns in the layout of ps(1), as in pid,user:20,rss=MEMORY.
     ///
-    /// Text after = replaces the heading; without text there is no heading. A number after a colon is the width.
+    /// Text after = replaces the heading; without text there is no heading. A number after a colon is the width. A list can
+    /// have codes of AIX instead, as in '%p %y %c'.
     #[arg(short = 'o', value_name = "COLUMN,…", conflicts_with = "fields")]
     pub(super) columns: Vec<String>,
 
@@ -198,8 +199,12 @@ pub(super) struct AsInPs {
     pub(super) processor: bool,
 
     /// Show the security label.
-    #[arg(short = 'M', short_alias = 'Z', long = "context")]
+    #[arg(short = 'M', short_alias = 'Z')]
     pub(super) label: bool,
+
+    /// Show the process id, the security label and the command line.
+    #[arg(long, conflicts_with_all = ["columns", "inserted"])]
+    pub(super) context: bool,
 
     /// Show children below their parents, indented by spaces.
     #[arg(short = 'H')]

@@ -59,10 +59,11 @@ As in ps(1):
   a 0, which ps(1) refuses. For options and words that fastproc lacks, an error says what to type.
 
 Formats:
-  A table rounds numbers and shows dates in the time zone TZ. JSON and CSV have exact numbers: times
-  in nanoseconds (_ns), sizes in bytes (_bytes), shares in percent. Sets of signals and capabilities
-  are 16 hexadecimal digits, as in proc(5). An unknown value is null in JSON, empty in CSV, and - in
-  a table. With --interval, each row of NDJSON and CSV begins with the time of the snapshot
+  A table rounds numbers and shows dates in the time zone TZ. It pads a column to at most 256
+  columns; a longer value moves the rest of its row. JSON and CSV have exact numbers: times in
+  nanoseconds (_ns), sizes in bytes (_bytes), shares in percent. Sets of signals and capabilities are
+  16 hexadecimal digits, as in proc(5). An unknown value is null in JSON, empty in CSV, and - in a
+  table. With --interval, each row of NDJSON and CSV begins with the time of the snapshot
   (boottime_ns).
 
   Names, arguments and paths can contain any byte. In JSON they are strings; a text that is not UTF-8

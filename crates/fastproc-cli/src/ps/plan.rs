@@ -68,6 +68,7 @@ impl Args {
             || ps.class
             || ps.processor
             || ps.label
+            || ps.context
             || ps.indented
             || ps.forest
             || ps.lwp
@@ -132,6 +133,7 @@ impl Args {
             class: ps.class,
             processor: ps.processor,
             label: ps.label || words.shape.label,
+            context: ps.context,
             lwp: ps.lwp,
             spid: ps.spid,
             ..words.shape
@@ -152,11 +154,10 @@ impl Args {
         };
         let ps = &self.as_in_ps;
         let named = [parse(&ps.columns)?, words.columns.clone()].concat();
-        if !named.is_empty() {
-            return Ok(named);
-        }
         let inserted = [parse(&ps.inserted)?, words.inserted.clone()].concat();
-        Ok(if inserted.is_empty() {
+        let mut columns = if !named.is_empty() {
+            named
+        } else if inserted.is_empty() {
             shape.columns()
         } else {
             let command = if words.inserted.is_empty() {
@@ -166,7 +167,11 @@ impl Args {
             };
             let [before, after] = ["pid", &format!("s,tname,time,{command}")].map(ps1::parse);
             [before?, inserted, after?].concat()
-        })
+        };
+        if shape.names {
+            ps1::show_names(&mut columns);
+        }
+        Ok(columns)
     }
 
     pub(super) fn plan(

@@ -9,11 +9,12 @@ mod values;
 use fastproc::{Fields, proc_root};
 use fastproc_columns::{Field, field};
 
-use self::columns::{COLUMNS, Known, MISSING, Writing};
+use self::columns::{CODES, COLUMNS, Known, MISSING, Writing};
 pub use self::{
     styles::{Set, Shape},
     table::Table,
     tree::{Tree, in_order},
+    values::write_sorted,
 };
 use super::format;
 
@@ -37,6 +38,8 @@ pub struct Column {
     /// The field of fastproc with this name: for JSON and csv.
     own: &'static Field,
     writing: Writing,
+    /// Whether the next column follows without a blank, so that this one is never wider than it is.
+    is_tight: bool,
 }
 
 /// Why a list of columns is invalid.
@@ -47,6 +50,12 @@ pub enum ColumnError {
         .0.escape_debug()
     )]
     Empty(String),
+    #[error(
+        "there is no code '%{}'; the codes of AIX are{}",
+        .0.escape_debug(),
+        CODES.iter().map(|(code, _)| format!(" %{code}")).collect::<String>(),
+    )]
+    Code(char),
     #[error("'{}' is not a width; write it as in -o comm:20", .0.escape_debug())]
     Width(String),
     #[error(
@@ -60,8 +69,11 @@ pub enum ColumnError {
     Unknown(String),
 }
 
-/// Parses the columns of one `-o`: `pid,user:20,rss=MEMORY,comm=`.
+/// Parses the columns of one `-o`: `pid,user:20,rss=MEMORY,comm=`, or `%p %c`.
 pub fn parse(list: &str) -> Result<Vec<Column>, ColumnError> {
+    if is_of_codes(list) {
+        return parse_codes(list);
+    }
     let is_blank = |c: char| c.is_ascii_whitespace();
     let words = list.trim_matches(is_blank).split([',', ' ', '\t', '\n']);
     words
@@ -98,6 +110,53 @@ pub fn parse(list: &str) -> Result<Vec<Column>, ColumnError> {
         .collect()
 }
 
+/// Whether a list has only codes of AIX, and blanks between them.
+fn is_of_codes(list: &str) -> bool {
+    let is_blank = |text: &str| text.bytes().all(|byte| byte == b' ');
+    let mut parts = list.split('%');
+    let begins = parts.next().is_some_and(is_blank);
+    let is_code = |part: &str| {
+        let mut letters = part.chars();
+        letters.next().is_some() && is_blank(letters.as_str())
+    };
+    begins && list.contains('%') && parts.all(is_code)
+}
+
+/// Parses codes. The blanks of the list are shown; where it has none between two codes, there is one.
+fn parse_codes(list: &str) -> Result<Vec<Column>, ColumnError> {
+    let mut columns: Vec<Column> = Vec::new();
+    let mut codes = list.split('%');
+    let mut blanks = codes.next().unwrap_or_default().len();
+    for part in codes {
+        if blanks > 0 {
+            columns.push(Column::blank(blanks));
+        } else if let Some(before) = columns.last_mut() {
+            before.is_tight = false;
+        }
+        let mut letters = part.chars();
+        let code = letters.next().unwrap_or_default();
+        let known = CODES.iter().find(|(known, _)| *known == code);
+        let (_, name) = known.ok_or(ColumnError::Code(code))?;
+        columns.push(Column {
+            is_tight: true,
+            ..Column::find(name)?
+        });
+        blanks = letters.as_str().len();
+    }
+    columns.extend((blanks > 0).then(|| Column::blank(blanks)));
+    Ok(columns)
+}
+
+/// Makes columns of command lines show names, like the word `c`.
+pub fn show_names(columns: &mut [Column]) {
+    let name = field::find("comm").expect("a test checks all of them");
+    for column in columns {
+        if column.writing == Writing::Arguments {
+            (column.field, column.own, column.writing) = (name, name, Writing::Name);
+        }
+    }
+}
+
 /// The greatest width that a list may set.
 const WIDEST: usize = 10_000;
 
@@ -125,7 +184,21 @@ impl Column {
             field,
             own: field,
             writing: Writing::Plain,
+            is_tight: false,
         })
+    }
+
+    fn blank(width: usize) -> Self {
+        let field = field::find("pid").expect("a test checks all of them");
+        Self {
+            heading: String::new(),
+            width: Some(width),
+            side: Side::Left,
+            field,
+            own: field,
+            writing: Writing::Blank,
+            is_tight: true,
+        }
     }
 
     /// Whether its values are never cut.
@@ -147,6 +220,7 @@ impl Column {
             field,
             own: field,
             writing: known.writing,
+            is_tight: false,
         }
     }
 }
@@ -156,7 +230,7 @@ pub fn own(columns: &[Column]) -> Vec<format::Column> {
     let mut own: Vec<format::Column> = Vec::new();
     for column in columns
         .iter()
-        .filter(|column| column.writing != Writing::Dash)
+        .filter(|column| !matches!(column.writing, Writing::Dash | Writing::Blank))
     {
         if own.iter().all(|known| known.field.name != column.own.name) {
             own.push(format::Column {
@@ -241,6 +315,10 @@ mod tests {
         assert_eq!(columns("rss=A-LONG-ONE"), [column("A-LONG-ONE", 10)]);
         assert_eq!(columns("cgroup_id"), [("CGROUP_ID".to_owned(), None)]);
         let error = |list| parse(list).expect_err(list).to_string();
+        for list in ["%p,%c", "%p=", "%p%", "%p x"] {
+            assert!(parse(list).is_err(), "{list}");
+        }
+        assert!(error("%p %q").contains("no code '%q'; the codes of AIX are %C %G"));
         assert!(error("pid,,comm").contains("-o pid,rss,comm"));
         assert!(error("").contains("a column is missing"));
         assert!(error("pid:x").contains("-o comm:20"));

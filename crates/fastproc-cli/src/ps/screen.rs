@@ -43,7 +43,7 @@ pub struct Screen {
     pub repeated: bool,
     /// Whether to print no summary.
     pub quiet: bool,
-    /// Whether to print it nevertheless if exits were lost.
+    /// Whether to print it nevertheless if exits were lost or processes are left out.
     pub warns: bool,
     /// Draws tables over one another, if they are.
     pub redraw: Option<Redraw>,
@@ -117,7 +117,8 @@ impl Screen {
             threads: self.threads,
             fallback,
         };
-        let is_wrong = self.exited && snapshot.stats().lost_exits > 0;
+        let stats = snapshot.stats();
+        let is_wrong = stats.left_out > 0 || self.exited && stats.lost_exits > 0;
         let mut summary = Some(summary).filter(|_| !self.quiet || (is_wrong && self.warns));
         if let Some(redraw) = &mut self.redraw {
             let mut table = Vec::new();

@@ -280,6 +280,7 @@ mod tests {
             admits(|selection| selection.commands = commands.0)
         };
         assert!(named("x,a-name-that-is-long") && !named("a-name"));
+        assert!(named("x a-name-that-is-") && !named(" x"));
         let mut selection = Selection::default();
         for (by, wrong) in [
             (By::Pid, "x"),

@@ -78,6 +78,13 @@ impl fmt::Display for Summary<'_> {
                 stats.missed
             )?;
         }
+        if stats.left_out > 0 {
+            let left_out = Counted(stats.left_out as usize, "process", "processes");
+            write!(
+                f,
+                "; {left_out} left out, whose text in /proc cannot be parsed"
+            )?;
+        }
         self.fallback
             .map_or(Ok(()), |fallback| write!(f, "; {fallback}"))
     }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fastproc_metrics::link::{Link, Message, Question, lend, read, take};
+use fastproc_metrics::link::{Link, Message, Question, lend, read, refusal, take};
 use rustix::io::Errno;
 
 /// The paths of the files.
@@ -30,10 +30,7 @@ impl Files {
     pub fn answer(&mut self, link: &Link, question: Message) -> io::Result<()> {
         match self.text(question).and_then(|text| lend(&text)) {
             Ok(text) => link.send([0; 4], Some(text.as_fd())),
-            Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(Errno::FBIG.raw_os_error());
-                link.send([errno as u64, 0, 0, 0], None)
-            }
+            Err(error) => link.send([refusal(&error), 0, 0, 0], None),
         }
     }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use fastproc_metrics::{
+    descriptors,
     link::{self, Link, Question, take},
     naming::{Item, Rules},
 };
@@ -100,6 +101,7 @@ impl Exporter {
             .args(args.enable_lifecycle.then_some("--web.enable-lifecycle"))
             .stdin(Stdio::from(OwnedFd::from(other)))
             .stdout(Stdio::null());
+        descriptors::keep_from_programs()?;
         let child = command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ExporterError::NotInstalled,
             _ => ExporterError::Failed(error),

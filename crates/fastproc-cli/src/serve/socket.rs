@@ -19,7 +19,7 @@ use fastproc_columns::parse_duration;
 use fastproc_metrics::metrics;
 use fastproc_service::{Figures, Service, Settings, bind_for, passed_by_systemd};
 
-use crate::Failure;
+use crate::{Failure, standard};
 
 /// The snapshots that are served to readers on this machine.
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ use crate::Failure;
 pub struct SocketArgs {
     /// Serve snapshots at this socket, to processes to which the kernel would show the same. Without a path, use
     /// /run/fastproc/fastproc.sock, where fastproc and its libraries look for it. The folder must exist, unless it is
-    /// directly in /run.
+    /// directly in /run. Root uses no folder in which another user could replace the socket.
     #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = service::DEFAULT_SOCKET)]
     socket: Option<PathBuf>,
     /// Serve only the socket.
@@ -98,6 +98,7 @@ impl SocketArgs {
 
     /// Prints the status of the service that listens at the socket.
     pub fn print_status(&self) -> Result<ExitCode, Failure> {
+        standard::output()?;
         let path = self.path().ok_or(service::Error::NotWanted)?;
         let file = fs::metadata(&path).map(|file| file.file_type());
         if file.is_ok_and(|file| !file.is_socket()) {

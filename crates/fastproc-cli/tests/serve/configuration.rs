@@ -189,6 +189,10 @@ fn what_is_not_used_is_said_with_its_line() {
 #[test]
 fn what_cannot_be_done_is_said() {
     let missing = Folder::new().path().join("none.yml");
+    let folder = Folder::new();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a folder of ours");
+    let pipe = pipe.to_str().expect("UTF-8").to_owned();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("an address").to_string();
     for (arguments, reason) in [
@@ -196,6 +200,8 @@ fn what_cannot_be_done_is_said() {
             &["--config", missing.to_str().expect("UTF-8")][..],
             "none.yml",
         ),
+        (&["--config", "/dev/zero"], "it is not a regular file"),
+        (&["--web.config.file", &pipe], "it is not a regular file"),
         (&["--listen", &taken], "cannot listen"),
         (&["--min-interval", "soon"], "give a number of seconds"),
         (&["--costly-share", "2"], "from 0 to 1"),

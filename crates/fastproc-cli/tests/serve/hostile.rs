@@ -109,6 +109,25 @@ fn an_exporter_that_breaks_the_rules_of_the_link_ends_it_with_an_error() {
 }
 
 #[test]
+fn an_exporter_that_asks_for_ever_new_pages_gets_four() {
+    if !gate::programs(&["python3"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let acts = "
+scrapes = begin()
+got = 0
+for number in range(900):
+    scrapes.send(words(WRITES | number << 5 & ~(COLLECTS | REGROUPS)))
+    got += len(socket.recv_fds(scrapes, 32, 1)[1])
+print(f'it got {got}.', file=sys.stderr)
+";
+    let output = serve(&folder, acts, &[]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("it got 4."), "{stderr}");
+}
+
+#[test]
 fn hostile_rules_are_refused_and_it_goes_on() {
     if !gate::programs(&["python3"]) {
         return;

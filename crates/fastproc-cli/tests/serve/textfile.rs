@@ -148,7 +148,15 @@ fn a_file_that_cannot_be_told_is_left_out_and_said_once() {
     fs::create_dir(folder.path().join("folder.prom")).expect("it can be made");
     symlink("nowhere", folder.path().join("link.prom")).expect("it can be made");
     fs::write(folder.path().join("binary.prom"), b"\xff\xfe\n").expect("it can be written");
+    folder.write("forged\nfastproc: all is well\x1b[2J.prom", "secret:1");
     let metrics = server.scrape();
+    wait_until("it says so", || server.stderr().contains("forged"));
+    let said = server.stderr();
+    assert!(
+        said.contains(r"/forged\nfastproc: all is well\u{1b}[2J.prom: "),
+        "{said}"
+    );
+    assert!(!said.contains("secret"), "{said}");
     assert_eq!(metrics.get(ERROR, &[]), Some(1.0));
     assert_eq!(metrics.get("node_left", &[]), Some(1.0));
     let files: Vec<&str> = metrics

@@ -76,6 +76,8 @@ fn each_kind_of_client_authentication_is_as_in_go() {
         let site = Site::start(&folder, &lines);
         assert_eq!(site.admits(None), without, "{kind} without a certificate");
         assert!(site.admits(Some("client")), "{kind} with a certificate");
+        // It is in client_ca_file itself, and no authority is above it.
+        assert!(site.admits(Some("authority")), "{kind}, self-signed");
         assert_eq!(
             site.admits(Some("stranger")),
             stranger,

@@ -44,6 +44,33 @@ fn by_a_signal() {
 }
 
 #[test]
+fn by_a_signal_though_nobody_reads_the_terminal() {
+    let mut top = started();
+    let path = format!("/proc/{}/syscall", top.pid());
+    let writes = || {
+        let call = std::fs::read_to_string(&path).expect("it runs");
+        call.starts_with("1 0x1 ").then_some(call)
+    };
+    let mut before = None;
+    wait_until("it waits for a reader", || {
+        let now = writes();
+        if now.is_none() {
+            // Draw the whole screen again.
+            top.press("\x0c");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        let is_stuck = now.is_some() && now == before;
+        before = now;
+        is_stuck
+    });
+    send(&top, Signal::TERM);
+    let status = top.wait_unread();
+    let told = status.signal().or(status.code().map(|code| code & 0x7f));
+    assert_eq!(told, Some(Signal::TERM.as_raw()), "{status:?}");
+    assert!(top.has_its_modes());
+}
+
+#[test]
 fn when_its_terminal_is_gone() {
     for keys in ["", "p", "/x"] {
         let mut top = started();

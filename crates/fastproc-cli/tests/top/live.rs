@@ -90,6 +90,21 @@ fn the_table_shows_processes_sorted_and_filtered() {
 }
 
 #[test]
+fn draws_only_a_part_of_a_terminal_that_claims_a_huge_size() {
+    let sleeper = Sleeper::start();
+    let mut top = top_of(&sleeper, (24, 80), &[]);
+    top.claim(4000, 4000);
+    top.press("?");
+    top.until_shown("to the first row");
+    let path = format!("/proc/{}/status", top.pid());
+    let status = fs::read_to_string(path).expect("it runs");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let most = most.and_then(|most| most.trim().strip_suffix(" kB"));
+    let most: u64 = most.expect("a size").trim().parse().expect("KiB");
+    assert!(most < 400_000, "{most} KiB");
+}
+
+#[test]
 fn a_signal_is_sent_after_a_question_and_to_nobody_else() {
     let mut sleeper = Sleeper::start();
     let pid = sleeper.0.id();
@@ -282,4 +297,35 @@ fn once_writes_a_single_screen() {
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
     );
+}
+
+/// As in a container, and on Android.
+#[test]
+fn the_table_is_shown_where_the_machine_cannot_be_read() {
+    if !gate::root() {
+        return;
+    }
+    let usual = Terminal::command(&["--source", "procfs", "--interval", "0.1"]);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c"]);
+    command.arg("mount -t proc -o subset=pid proc /proc && exec \"$@\"");
+    command
+        .arg("sh")
+        .arg(usual.get_program())
+        .args(usual.get_args());
+    for (name, value) in usual.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut top = Terminal::run(24, 100, command);
+    let shown = top.until("a table", |text| {
+        text.contains("CMDLINE") && text.contains("running")
+    });
+    let cpu = shown.lines().find(|line| line.starts_with("CPU["));
+    let words: Vec<&str> = cpu.expect("a line of CPUs").split_whitespace().collect();
+    assert_eq!(words, ["CPU[", "-]"]);
+    assert!(shown.contains("- switches/s"), "{shown}");
+    top.end();
 }

@@ -105,6 +105,11 @@ impl Terminal {
         self.parser.screen_mut().set_size(lines, columns);
     }
 
+    /// Claims a size to the command, of which only a corner is looked at.
+    pub fn claim(&mut self, lines: u16, columns: u16) {
+        tcsetwinsize(&self.ours, size(lines, columns)).expect("it is ours");
+    }
+
     /// Processes written data up to the end of one screen, waiting at most this long. Returns whether there were any.
     /// So a test sees every screen, even if it is late: some messages are shown only for a while.
     pub fn take(&mut self, timeout: Duration) -> bool {
@@ -210,11 +215,23 @@ impl Terminal {
         })
     }
 
+    /// Waits for its end, and reads nothing.
+    pub fn wait_unread(&mut self) -> ExitStatus {
+        wait_for("the command ends, unread", || {
+            self.child.try_wait().expect("it is our child")
+        })
+    }
+
+    /// Whether the terminal has the modes that it had before.
+    pub fn has_its_modes(&self) -> bool {
+        let modes = tcgetattr(&self.theirs).expect("it is ours").local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
     /// Whether the terminal is restored: its modes, the main screen, a visible cursor, no mouse reports.
     pub fn is_given_back(&self) -> bool {
-        let modes = tcgetattr(&self.theirs).expect("it is ours").local_modes;
         let screen = self.parser.screen();
-        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+        self.has_its_modes()
             && !screen.alternate_screen()
             && !screen.hide_cursor()
             && !screen.bracketed_paste()

@@ -19,6 +19,7 @@ use super::{
     connections::Client,
     selection::Selection,
     site::{Rulebook, Site},
+    timed::Activity,
 };
 use fastproc_metrics::exposition::Format;
 
@@ -42,9 +43,11 @@ impl Site {
         self: Arc<Self>,
         request: Request<Incoming>,
         client: Client,
+        activity: &Activity,
     ) -> Response<Full<Bytes>> {
         let rulebook = self.rulebook();
-        let mut response = self.answer_body(&rulebook, &request, client).await;
+        let answer = self.answer_body(&rulebook, &request, client, activity);
+        let mut response = answer.await;
         if !request.body().is_end_stream() {
             // A body that is not read must not delay the answer.
             response
@@ -62,6 +65,7 @@ impl Site {
         rulebook: &Rulebook,
         request: &Request<Incoming>,
         client: Client,
+        activity: &Activity,
     ) -> Response<Full<Bytes>> {
         let hosts = request.headers().get_all(HOST).iter().count();
         if request.version() == Version::HTTP_11 && hosts != 1 {
@@ -79,7 +83,12 @@ impl Site {
         let path = request.uri().path();
         // As in Prometheus' toolkit, even the health check needs a password if there are passwords.
         let authorization = request.headers().get(AUTHORIZATION);
+        let asks = rulebook.gate.asks_for_passwords();
+        if asks {
+            activity.checks();
+        }
         match rulebook.gate.admits(authorization, client).await {
+            Admission::Granted if asks => activity.admit(),
             Admission::Granted => {}
             Admission::Denied => {
                 let mut response = plain(StatusCode::UNAUTHORIZED, "Unauthorized\n");
@@ -92,7 +101,7 @@ impl Site {
             Admission::Busy => {
                 return plain(
                     StatusCode::TOO_MANY_REQUESTS,
-                    "Too many passwords from this address are being checked.\n",
+                    "Too many passwords are being checked; try again later.\n",
                 );
             }
         }

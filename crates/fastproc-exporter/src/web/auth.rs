@@ -1,5 +1,7 @@
 //! Basic authentication, with passwords hashed by bcrypt.
 
+mod waiting;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,13 +12,11 @@ use hyper::header::HeaderValue;
 use ring::{hmac, rand::SystemRandom};
 use tokio::sync::Semaphore;
 
+use self::waiting::{Place, Waiting};
 use super::connections::Client;
 
 /// The number of valid credentials that are remembered: bcrypt deliberately takes a tenth of a second.
 const REMEMBERED: usize = 64;
-
-/// Requests of one client whose passwords are being checked, or wait for that.
-const WAITING: usize = 4;
 
 /// Salt and hash of no known password: checking an unknown user takes as long as checking an existing one.
 const NOBODY: &str = "abcdefghijklmnopqrstuuMiGR8dMBTcoKWmRvvF1nhcyPUyi8WOi";
@@ -29,44 +29,8 @@ pub(super) enum Admission {
     Granted,
     /// User or password is wrong.
     Denied,
-    /// Too many passwords of this client are being checked.
+    /// Too many passwords are being checked: of this client, or of others that have no more than it.
     Busy,
-}
-
-/// How many requests of each client wait.
-type Waiting = Arc<Mutex<HashMap<Client, usize>>>;
-
-/// A place among the waiting requests of a client, given back on drop.
-struct Place {
-    client: Client,
-    waiting: Waiting,
-}
-
-impl Place {
-    fn take(waiting: &Waiting, client: Client) -> Option<Self> {
-        let mut counts = lock(waiting);
-        let count = counts.entry(client).or_default();
-        if *count >= WAITING {
-            return None;
-        }
-        *count += 1;
-        Some(Self {
-            client,
-            waiting: Arc::clone(waiting),
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counts = lock(&self.waiting);
-        if let Some(count) = counts.get_mut(&self.client) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.client);
-            }
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -139,16 +103,22 @@ impl Gate {
         let Some(colon) = credentials.iter().position(|&byte| byte == b':') else {
             return Admission::Denied;
         };
-        let Some(place) = Place::take(&self.waiting, client) else {
+        let Some((place, gives_way)) = Place::take(&self.waiting, client) else {
             return Admission::Busy;
         };
         let user = std::str::from_utf8(&credentials[..colon]).unwrap_or_default();
         let is_known = self.users.contains_key(user);
         let hash = self.users.get(user).unwrap_or(&self.nobody).clone();
         let password = credentials[colon + 1..].to_vec();
-        let Ok(one) = Arc::clone(&self.one).acquire_owned().await else {
+        let one = tokio::select! {
+            biased;
+            _ = gives_way => return Admission::Busy,
+            one = Arc::clone(&self.one).acquire_owned() => one,
+        };
+        let Ok(one) = one else {
             return Admission::Denied;
         };
+        place.stays();
         // Another request may have checked the same password meanwhile.
         if let Some(digest) = digest
             && lock(&self.right).contains(&digest)
@@ -215,7 +185,7 @@ mod tests {
         assert_eq!(lock(&gate.right).len(), 1);
         assert_eq!(ask(Some(&header("a:p:w"))).await, Admission::Granted);
         assert_eq!(ask(Some(&header("a:p:w "))).await, Admission::Denied);
-        assert!(lock(&gate.waiting).is_empty());
+        assert_eq!(gate.waiting.count(None), 0);
     }
 
     #[tokio::test]
@@ -234,8 +204,8 @@ mod tests {
             let wrong = header("a:wrong");
             tokio::spawn(async move { gate.admits(Some(&wrong), client(last)).await })
         };
-        let waiting: Vec<_> = (0..WAITING).map(|_| ask(1)).collect();
-        while lock(&gate.waiting).get(&client(1)) != Some(&WAITING) {
+        let waiting: Vec<_> = (0..waiting::OF_ONE).map(|_| ask(1)).collect();
+        while gate.waiting.count(Some(client(1))) != waiting::OF_ONE {
             tokio::task::yield_now().await;
         }
         assert_eq!(ask(1).await.unwrap(), Admission::Busy);
@@ -250,7 +220,35 @@ mod tests {
             let _ = request.await;
         }
         let _free = gate.one.acquire().await.unwrap();
-        assert!(lock(&gate.waiting).is_empty());
+        assert_eq!(gate.waiting.count(None), 0);
+    }
+
+    /// 280 wrong passwords from 70 addresses.
+    #[tokio::test]
+    async fn wrong_passwords_from_many_addresses_keep_out_nobody_whose_password_is_known() {
+        let gate = Arc::new(gate(4));
+        let ask = |last, credentials| {
+            let (gate, header) = (Arc::clone(&gate), header(credentials));
+            tokio::spawn(async move { gate.admits(Some(&header), client(last)).await })
+        };
+        assert_eq!(ask(200, "a:p:w").await.unwrap(), Admission::Granted);
+        let held = Arc::clone(&gate.one).acquire_owned().await.unwrap();
+        let mut asked: Vec<_> = (0..280).map(|at| ask((at % 70) as u8, "a:wrong")).collect();
+        while asked.iter().filter(|asked| asked.is_finished()).count() < 280 - waiting::OF_ALL {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(gate.waiting.count(None), waiting::OF_ALL);
+        assert_eq!(ask(200, "a:p:w").await.unwrap(), Admission::Granted);
+        drop(held);
+        let (mut denied, mut busy) = (0, 0);
+        for asked in asked.drain(..) {
+            match asked.await.unwrap() {
+                Admission::Denied => denied += 1,
+                Admission::Busy => busy += 1,
+                Admission::Granted => panic!("a wrong password"),
+            }
+        }
+        assert_eq!((denied, busy), (waiting::OF_ALL, 280 - waiting::OF_ALL));
     }
 
     #[tokio::test]
@@ -267,7 +265,7 @@ mod tests {
         let _ = asked.await;
         // The request is gone; its permit comes back when its hash has ended.
         let _free = gate.one.acquire().await.unwrap();
-        assert!(lock(&gate.waiting).is_empty());
+        assert_eq!(gate.waiting.count(None), 0);
     }
 
     #[test]

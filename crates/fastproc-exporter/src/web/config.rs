@@ -5,7 +5,7 @@ use std::{collections::HashMap, io, path::Path, sync::Arc};
 use hyper::header::{HeaderName, HeaderValue};
 use tokio_rustls::rustls::ServerConfig;
 
-use super::tls::{self, Named, Section};
+use super::tls::{self, ClientChecks, Named, Section};
 use crate::document::{self, ConfigError, Node, Wrong};
 
 /// The contents of the file.
@@ -13,6 +13,8 @@ use crate::document::{self, ConfigError, Node, Wrong};
 pub struct WebConfig {
     /// TLS, with keys and certificates read.
     pub(super) tls: Option<Arc<ServerConfig>>,
+    /// How strictly the certificates of clients are checked.
+    pub(super) clients: ClientChecks,
     /// Whether HTTP/2 is offered with TLS.
     http2: bool,
     /// Users with the bcrypt hashes of their passwords.
@@ -27,6 +29,7 @@ impl Default for WebConfig {
     fn default() -> Self {
         Self {
             tls: None,
+            clients: ClientChecks::default(),
             http2: true,
             users: HashMap::new(),
             headers: Vec::new(),
@@ -64,17 +67,32 @@ fn understand(root: Node<'_>, folder: &Path, named: &Named<'_>) -> Result<WebCon
         match name {
             "tls_server_config" if value.is_null() => {}
             "tls_server_config" => {
-                let section = Section::read(value, folder, named, &mut config.warnings)?;
+                let Some(section) = Section::read(value, folder, named, &mut config.warnings)?
+                else {
+                    continue;
+                };
+                config.clients = section.client_checks();
                 tls = Some(tls::server_config(&section).map_err(|reason| value.wrong(reason))?);
             }
             "basic_auth_users" => {
+                let mut costs = Vec::new();
                 for (user, name, hash) in value.entries("basic_auth_users")? {
                     let text = hash.text("a user's bcrypt hash")?;
                     // A plain password would never match, and would stand readable in a file.
-                    text.parse::<bcrypt::HashParts>().map_err(|_| {
+                    let parts = text.parse::<bcrypt::HashParts>().map_err(|_| {
                         user.wrong(format!("what user {name} has is not a bcrypt hash ($2y$…)"))
                     })?;
+                    costs.push(parts.get_cost());
                     config.users.insert(name.into(), text.into());
+                }
+                if let (Some(least), Some(most)) = (costs.iter().min(), costs.iter().max())
+                    && least < most
+                {
+                    config.warnings.push(format!(
+                        "line {}: the hashes of passwords have costs from {least} to {most}. Who asks learns from the time of an \
+                         answer whether a user with less than {most} exists; give all the same cost (htpasswd -B -C {most})",
+                        key.line()
+                    ));
                 }
             }
             "http_server_config" => http_section(value, &mut config)?,
@@ -179,6 +197,16 @@ mod tests {
                 2,
                 "RequireAnyClientCert",
             ),
+            (
+                "tls_server_config:\n  cert_file: a\n  key_file: ''\n",
+                2,
+                "needs cert_file and key_file",
+            ),
+            (
+                "tls_server_config:\n  cert_file: ''\n  key_file: ''\n  client_auth_type: RequireAnyClientCert\n",
+                2,
+                "needs cert_file and key_file",
+            ),
             ("x: 1\n", 1, "x is not known"),
             (
                 "http_server_config:\n  headers:\n    'a b': c\n",
@@ -190,5 +218,32 @@ mod tests {
             assert_eq!(wrong.line, line, "{text}: {wrong:?}");
             assert!(wrong.reason.contains(word), "{text}: {wrong:?}");
         }
+    }
+
+    /// Templates write every key.
+    #[test]
+    fn empty_names_of_files_are_none_as_in_prometheus_toolkit() {
+        let empty = [
+            "cert_file",
+            "key_file",
+            "client_ca_file",
+            "client_auth_type",
+        ];
+        let empty: String = empty.map(|key| format!("  {key}: \"\"\n")).concat();
+        let config = read(&format!("tls_server_config:\n{empty}")).unwrap();
+        assert!(!config.has_tls());
+        assert!(config.warnings[0].contains("not encrypted"), "{config:?}");
+    }
+
+    #[test]
+    fn users_who_can_be_told_apart_by_time_are_a_warning() {
+        let users = |costs: [u32; 2]| {
+            let hash = |cost| bcrypt::hash("x", cost).unwrap();
+            let [a, b] = costs.map(hash);
+            read(&format!("basic_auth_users:\n  a: {a}\n  b: {b}\n")).unwrap()
+        };
+        assert!(users([4, 4]).warnings.is_empty());
+        let warnings = users([4, 5]).warnings;
+        assert!(warnings[0].contains("from 4 to 5"), "{warnings:?}");
     }
 }

@@ -70,31 +70,36 @@ impl Connections {
         self.open.len() < self.most || self.close_one(client)
     }
 
-    /// Closes a connection of the client that has the most: one without a request, the longest idle first, or one that
-    /// is slow to read its answer. A client that has half of the places takes no more from others.
-    pub(super) fn close_one(&mut self, newcomer: Client) -> bool {
+    /// Closes a connection of the client that has the most: one that waits until its password is checked, one without a
+    /// request, the longest idle first, or one that is slow to read its answer. A client that has half of the places
+    /// takes no more from others. A connection that has shown a password stays: the new one has not.
+    fn close_one(&mut self, newcomer: Client) -> bool {
+        let open = self.open.iter();
+        let open = open.filter(|(_, connection)| !connection.activity.is_admitted());
         let mut counts = HashMap::<Client, usize>::new();
-        for connection in self.open.values() {
+        for (_, connection) in open.clone() {
             *counts.entry(connection.client).or_default() += 1;
         }
         let count = |client: &Client| counts.get(client).copied().unwrap_or(0);
         let own = count(&newcomer) + 1;
-        let spared = self
-            .open
-            .iter()
+        let spared = open
             .filter_map(|(id, connection)| {
                 let its = count(&connection.client);
                 let (phase, since) = connection.activity.get();
                 let can_go = match phase {
-                    Phase::Idle | Phase::Asking => true,
+                    Phase::Idle | Phase::Asking | Phase::Checking => true,
                     Phase::Answering => since.elapsed() > SLOW,
                     Phase::Waiting => false,
                 };
                 let fair = connection.client == newcomer || own <= self.most / 2 || its > own;
-                let slow = phase == Phase::Answering;
-                (can_go && fair).then_some((Reverse(its), slow, since, *id))
+                let order = (
+                    Reverse(its),
+                    phase != Phase::Checking,
+                    phase == Phase::Answering,
+                );
+                (can_go && fair).then_some((order, since, *id))
             })
-            .min_by_key(|&(its, slow, since, _)| (its, slow, since));
+            .min_by_key(|&(order, since, _)| (order, since));
         let Some((.., id)) = spared else {
             return false;
         };
@@ -162,6 +167,35 @@ mod tests {
         asks.asked();
         assert!(table.has(first) && !table.has(second));
         assert!(table.open("10.0.0.1").await.is_none(), "all wait");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_password_gives_way_to_anybody() {
+        let mut table = Table::new(3);
+        let (idle, first) = table.open("10.0.0.1").await.unwrap();
+        idle.asked();
+        idle.checks();
+        idle.admit();
+        let (_, second) = table.open("10.0.0.2").await.unwrap();
+        let (checked, third) = table.open("10.0.0.3").await.unwrap();
+        checked.asked();
+        checked.checks();
+        table.open("10.0.0.4").await.unwrap();
+        assert!(table.has(first) && table.has(second) && !table.has(third));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_shown_a_password_gives_way_to_nobody() {
+        let mut table = Table::new(2);
+        for _ in 0..2 {
+            let (activity, _) = table.open("10.0.0.1").await.unwrap();
+            activity.asked();
+            activity.checks();
+            activity.admit();
+            activity.rest();
+        }
+        assert!(table.open("10.0.0.2").await.is_none());
+        assert!(table.open("10.0.0.1").await.is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ use fastproc_metrics::{
     link::{Link, Scrape, Used, lend},
     memory,
     naming::Item,
-    page::Shown,
+    page::{PAGES, Shown},
     parts::Parts,
     reloaded::Reloaded,
 };
@@ -142,7 +142,7 @@ pub enum ScrapeError {
 pub struct Scraper {
     link: Link,
     /// The memory into which that process writes its texts.
-    page: Option<Shown>,
+    pages: [Option<Shown>; PAGES],
     /// The file with the memory of this process.
     statm: Option<File>,
     requests: mpsc::Receiver<Request>,
@@ -166,7 +166,7 @@ pub fn scraper(link: Link, min_interval: Duration) -> (Scraper, ScraperHandle) {
     };
     let scraper = Scraper {
         link,
-        page: None,
+        pages: Default::default(),
         // Later no file can be opened.
         statm: File::open("/proc/self/statm").ok(),
         requests,
@@ -254,13 +254,15 @@ impl Scraper {
         };
         let rules = rules.map(|rules| lend(&Item::to_bytes(&rules)));
         let rules = rules.transpose()?;
-        // A text that is still being sent keeps its page.
-        let page = self.page.as_mut().filter(|_| format.is_some());
+        // A text that is still being sent keeps its page. When all others are taken, texts from the last one are copied.
+        const LAST: usize = PAGES - 1;
+        let free = |page: &mut Option<Shown>| page.as_mut().is_none_or(Shown::is_free);
+        let number = self.pages.iter_mut().position(free).unwrap_or(LAST);
         let scrape = Scrape {
             collects,
             regroups: rules.is_some(),
             format,
-            new_page: page.is_some_and(|page| !page.is_free()),
+            page: number,
             reloaded,
             used: self.used(),
         };
@@ -275,11 +277,18 @@ impl Scraper {
                 }
             })?;
         if let Some(page) = answer.descriptor {
-            self.page = Some(Shown::new(page)?);
+            self.pages[number] = Some(Shown::new(page)?);
         }
         let [length, of_parts, ..] = answer.words;
-        let mut text = match (&mut self.page, format) {
-            (Some(page), Some(_)) => Bytes::from_owner(page.text(length.saturating_add(of_parts))?),
+        let mut text = match (&mut self.pages[number], format) {
+            (Some(page), Some(_)) => {
+                let text = page.text(length.saturating_add(of_parts))?;
+                if number == LAST {
+                    Bytes::copy_from_slice(text.as_ref())
+                } else {
+                    Bytes::from_owner(text)
+                }
+            }
             _ => Bytes::new(),
         };
         let parts = text.split_off((length as usize).min(text.len()));

@@ -272,7 +272,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let (site, activity) = (Arc::clone(&site), activity.clone());
         async move {
             activity.asked();
-            let response = site.answer(request, client).await;
+            let response = site.answer(request, client, &activity).await;
             activity.answered();
             Ok::<_, Infallible>(response)
         }

@@ -16,6 +16,7 @@ use super::{
     ScraperHandle, WebConfig,
     auth::Gate,
     configuration::{Configuration, Read, Reload},
+    tls::ClientChecks,
 };
 
 /// The web configuration in use.
@@ -23,6 +24,7 @@ pub(super) struct Rulebook {
     pub(super) gate: Arc<Gate>,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) tls: Option<TlsAcceptor>,
+    clients: ClientChecks,
 }
 
 impl Rulebook {
@@ -34,6 +36,7 @@ impl Rulebook {
             gate,
             headers: config.headers,
             tls: config.tls.map(TlsAcceptor::from),
+            clients: config.clients,
         }
     }
 }
@@ -135,6 +138,12 @@ impl Site {
                 "all users would be gone, and everybody let in: that takes a restart".into(),
             );
         }
+        if web.clients.are_weaker_than(now.clients) {
+            return Err(
+                "the certificates of clients would be checked less strictly: that takes a restart"
+                    .into(),
+            );
+        }
         let rulebook = Arc::new(Rulebook::new(web, Some(&now.gate)));
         *self
             .rulebook
@@ -163,6 +172,36 @@ mod tests {
         let other = Rulebook::new(config("y"), Some(&first)).gate;
         assert!(Arc::ptr_eq(&first, &again));
         assert!(!Arc::ptr_eq(&first, &other));
+    }
+
+    #[test]
+    fn a_reload_never_checks_clients_less_strictly() {
+        let of = |auth, has_sans| {
+            let mut web = WebConfig::default();
+            web.clients = ClientChecks::new(auth, has_sans);
+            Configuration { rules: None, web }
+        };
+        let (all, any) = ("RequireAndVerifyClientCert", "RequireAnyClientCert");
+        let (given, none) = ("VerifyClientCertIfGiven", "NoClientCert");
+        for (before, after, is_taken) in [
+            ((all, true), (all, true), true),
+            ((all, true), (all, false), false),
+            ((all, false), (any, false), false),
+            ((all, false), (given, false), false),
+            ((all, false), (none, false), false),
+            ((any, false), (given, false), false),
+            ((given, false), (any, false), false),
+            ((none, false), (all, true), true),
+        ] {
+            let web = of(before.0, before.1).web;
+            let site = Site::new(ScraperHandle::closed(), "/metrics".into(), web, None);
+            let taken = site.take_over(of(after.0, after.1));
+            assert_eq!(taken.is_ok(), is_taken, "{before:?} {after:?}: {taken:?}");
+            // And what is in use is what the next reload is compared with.
+            let kept = if is_taken { after } else { before };
+            let kept = ClientChecks::new(kept.0, kept.1);
+            assert_eq!(site.rulebook().clients, kept);
+        }
     }
 
     #[tokio::test(start_paused = true)]

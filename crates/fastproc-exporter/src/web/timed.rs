@@ -33,6 +33,8 @@ pub(super) enum Phase {
     Asking,
     /// It reads its answer.
     Answering,
+    /// Its request waits until its password is checked.
+    Checking,
     /// Its request waits for this server.
     Waiting,
 }
@@ -47,6 +49,8 @@ struct State {
     since: Instant,
     /// Requests without an answer yet: HTTP/2 can have several.
     waiting: usize,
+    /// Whether one of its requests had a right password.
+    admitted: bool,
 }
 
 impl State {
@@ -63,6 +67,7 @@ impl Activity {
             phase: Phase::Asking,
             since: Instant::now(),
             waiting: 0,
+            admitted: false,
         })))
     }
 
@@ -76,6 +81,31 @@ impl Activity {
         let mut state = self.state();
         state.waiting += 1;
         state.enter(Phase::Waiting);
+    }
+
+    /// Its password is about to be checked.
+    pub(super) fn checks(&self) {
+        let mut state = self.state();
+        if !state.admitted {
+            state.enter(Phase::Checking);
+        }
+    }
+
+    /// Its password was right.
+    pub(super) fn admit(&self) {
+        let mut state = self.state();
+        state.admitted = true;
+        state.enter(Phase::Waiting);
+    }
+
+    /// Its answer was read, and it has sent nothing since.
+    #[cfg(test)]
+    pub(super) fn rest(&self) {
+        self.state().enter(Phase::Idle);
+    }
+
+    pub(super) fn is_admitted(&self) -> bool {
+        self.state().admitted
     }
 
     /// Its answer is ready to be sent.
@@ -130,7 +160,7 @@ impl<T> Timed<T> {
                 Phase::Idle => self.timeouts.idle,
                 Phase::Asking => self.timeouts.header,
                 Phase::Answering => self.timeouts.answer,
-                Phase::Waiting => return Ok(()),
+                Phase::Checking | Phase::Waiting => return Ok(()),
             };
         let timer = self
             .timer

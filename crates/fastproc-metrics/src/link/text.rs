@@ -2,12 +2,16 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Write},
     os::{fd::OwnedFd, unix::fs::FileExt},
     path::Path,
 };
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+use fastproc::regular_file::{self, Refused};
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create},
+    io::Errno,
+};
 
 /// The longest text that is accepted from the other process.
 pub const LONGEST: u64 = 16 << 20;
@@ -38,14 +42,31 @@ pub fn take(memory: OwnedFd) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The text of a file, unless it is longer than [`LONGEST`].
+/// The text of a regular file, unless it is longer than [`LONGEST`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > LONGEST {
-        return Err(io::ErrorKind::FileTooLarge.into());
+    regular_file::read(path, LONGEST)
+}
+
+/// The words of an answer that there is no text: the number of the system's error, or one of these.
+const NOT_REGULAR: u64 = u64::MAX;
+const TOO_LONG: u64 = u64::MAX - 1;
+
+/// The word for why there is no text.
+pub fn refusal(error: &io::Error) -> u64 {
+    match error.get_ref().and_then(|error| error.downcast_ref()) {
+        Some(Refused::NotRegular) => NOT_REGULAR,
+        Some(Refused::TooLong(_)) => TOO_LONG,
+        _ => error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()) as u64,
     }
-    Ok(text)
+}
+
+/// What [`refusal`] said.
+pub fn refused(word: u64) -> io::Error {
+    match word {
+        NOT_REGULAR => Refused::NotRegular.into(),
+        TOO_LONG => Refused::TooLong(LONGEST).into(),
+        errno => io::Error::from_raw_os_error(errno as i32),
+    }
 }
 
 #[cfg(test)]
@@ -59,5 +80,15 @@ mod tests {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let changing = memfd_create("a", flags).unwrap();
         take(changing).unwrap_err();
+    }
+    #[test]
+    fn tells_the_reader_why_there_is_no_text() {
+        for error in [
+            Refused::NotRegular.into(),
+            Refused::TooLong(LONGEST).into(),
+            io::Error::from_raw_os_error(13),
+        ] {
+            assert_eq!(refused(refusal(&error)).to_string(), error.to_string());
+        }
     }
 }

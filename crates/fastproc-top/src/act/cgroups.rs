@@ -22,6 +22,7 @@ impl State {
         let table = &mut self.cgroups;
         match action {
             Action::Move(_) | Action::Page(_) | Action::First | Action::Last => {
+                table.follow = None;
                 scroll(&mut table.window, action);
             }
             Action::Side(by) => {
@@ -65,7 +66,7 @@ impl State {
             Action::Details => table.details = table.selected.map(Details::new),
             Action::Refresh => return Some(Effect::Refresh),
             Action::Back => {
-                self.search = String::new();
+                (table.follow, self.search) = (None, String::new());
                 let _ = self.set_cgroup_filter("");
             }
             _ => {}

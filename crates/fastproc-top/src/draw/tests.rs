@@ -114,6 +114,7 @@ fn screen(name: &str, actions: &[Action]) -> String {
     ];
     settings.cgroups.columns = names.map(Into::into).into();
     let mut state = State::new(settings).expect("they are right");
+    state.search = "web".into();
     let view = View {
         snapshot: processes.snapshot().expect("there is a /proc"),
         before: None,
@@ -180,6 +181,22 @@ MEMORY  MAX WORKING ANON    TIME READ PATH△
         "{text}"
     );
     assert!(text.contains("3 cgroups, memory 1.4G"), "{text}");
+}
+
+#[test]
+fn follows_the_cgroup_that_a_search_found_until_the_cursor_is_moved() {
+    let opened = |name: &str, actions: &[Action]| {
+        let actions = [&[Action::Found(1), Action::Reverse], actions].concat();
+        let text = screen(name, &actions);
+        text.lines().next().map(str::to_owned)
+    };
+    let found = opened("found", &[Action::Details, Action::Refresh]);
+    assert_eq!(found.as_deref(), Some("Cgroup /system.slice/web.service"));
+    let next = opened(
+        "moved",
+        &[Action::Move(1), Action::Details, Action::Refresh],
+    );
+    assert_eq!(next.as_deref(), Some("Cgroup /user.slice"));
 }
 
 #[test]

@@ -52,9 +52,11 @@ impl Live {
             .look(compared.then_some(&self.before), &snapshot);
         // Values that are not read each time stay.
         self.earlier.clone_from(&self.machine);
-        self.sampler.sample(&mut self.machine)?;
+        self.sampler.sample(&mut self.machine);
         // So the number need not be queried at each screen.
-        self.before.set_cpus(self.machine.cpus.len() as u32);
+        if !self.machine.cpus.is_empty() {
+            self.before.set_cpus(self.machine.cpus.len() as u32);
+        }
         self.snapshots += 1;
         Ok(())
     }

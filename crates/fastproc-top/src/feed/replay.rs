@@ -81,8 +81,11 @@ impl Replay {
         self.compared = last.is_some();
         self.read(next)?;
         self.start = None;
-        let cpus = self.reader.frame.machine.cpus.len();
-        self.before.set_cpus(cpus as u32);
+        let cpus = match self.reader.frame.machine.cpus.len() {
+            0 => self.host.possible_cpus,
+            known => known as u32,
+        };
+        self.before.set_cpus(cpus);
         let before = self.compared.then_some(&self.before);
         self.exited.look(before, &self.reader.frame.snapshot());
         Ok(true)

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use fastproc::{Host, schema::Translation};
+use fastproc::{Host, regular_file, schema::Translation};
 use flate2::{Crc, read::DeflateDecoder};
 
 use super::{Error, Frame, coding::Input, decoder::Decoder, old};
@@ -86,7 +86,7 @@ pub struct Reader {
 impl Reader {
     /// Opens a recording, without an incomplete block at its end.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut file = File::open(path)?;
+        let mut file = regular_file::open(path, u64::MAX)?;
         let mut start = [0; 16];
         file.read_exact(&mut start).map_err(short)?;
         let word = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().unwrap_or_default());

@@ -19,6 +19,7 @@ pub fn draw(
 ) {
     let height = canvas.area.height;
     let room = usize::from(height.saturating_sub(2));
+    state.cgroups.find_followed(rows);
     if let Some(direction) = state.seek.take()
         && !state.cgroups.seek(rows, &state.search, direction)
     {

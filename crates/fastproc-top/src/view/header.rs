@@ -34,7 +34,7 @@ impl Histories {
     pub fn push(&mut self, view: &View<'_>) {
         let (now, earlier) = (view.machine, view.earlier);
         self.cpu
-            .push(earlier.map(|_| now.total_shares(earlier).busy()));
+            .push(earlier.and_then(|_| Some(now.total_shares(earlier)?.busy())));
         self.memory.push(used_part(now));
         let share = |gauge| now.share(earlier?, gauge);
         self.cpu_pressure.push(share(Gauge::CpuSome));
@@ -219,7 +219,7 @@ impl Header<'_> {
 
     fn all_cpus(&self, canvas: &mut Canvas<'_>, width: u16) {
         let shares = self.view.machine.total_shares(self.view.earlier);
-        self.cpu_bar(canvas, 0, 0, width, "CPU", &shares);
+        self.cpu_bar(canvas, 0, 0, width, "CPU", shares);
     }
 
     fn bars(&self, canvas: &mut Canvas<'_>, columns: u16) {
@@ -230,7 +230,7 @@ impl Header<'_> {
             let (column, line) = (i / lines, i % lines);
             let label = format!("{id:>3}");
             let x = column as u16 * width;
-            self.cpu_bar(canvas, line as u16, x, width, &label, &shares);
+            self.cpu_bar(canvas, line as u16, x, width, &label, Some(shares));
         }
     }
 
@@ -241,9 +241,14 @@ impl Header<'_> {
         x: u16,
         width: u16,
         label: &str,
-        shares: &Shares,
+        shares: Option<Shares>,
     ) {
         let theme = self.theme;
+        let text = shares.map_or_else(
+            || "-".into(),
+            |known| format!("{:.1}%", known.busy() * 100.0),
+        );
+        let shares = shares.unwrap_or_default();
         let parts = [
             (shares.nice, theme.nice(), '|'),
             (shares.user, theme.user(), '|'),
@@ -252,7 +257,6 @@ impl Header<'_> {
             (shares.steal, theme.steal(), '|'),
             (shares.iowait, theme.waiting(), '.'),
         ];
-        let text = format!("{:.1}%", shares.busy() * 100.0);
         bar(canvas, line, x, width, label, &parts, &text, theme);
     }
 

@@ -8,6 +8,7 @@ pub mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod plain;
 pub mod proc_root;
+pub mod regular_file;
 pub mod source_kind;
 mod time_namespace;
 pub mod timing;

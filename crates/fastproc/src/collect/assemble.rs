@@ -225,6 +225,7 @@ impl Assembler {
             None => since(stats.boottime_ns),
         };
         stats.missed = self.missed.len() as u32;
+        stats.left_out = self.procfs.left_out();
         if self.fields.contains(Fields::CPU) {
             self.show_cpu_times(records, index, stood);
         }
@@ -266,7 +267,10 @@ impl Assembler {
         let mut stats = self.stats();
         self.patch.clear();
         self.order.clear();
-        let table = self.procfs.collect()?;
+        self.procfs.forget_left_out();
+        self.procfs.collect()?;
+        let table = self.procfs.table();
+        stats.left_out = self.procfs.left_out();
         stats.read_for = since(stats.boottime_ns);
         let slots = table.records.iter().enumerate();
         self.order
@@ -316,6 +320,7 @@ impl Assembler {
     ) -> Result<(), Error> {
         self.patch.clear();
         self.order.clear();
+        self.procfs.forget_left_out();
         for (at, entry) in index.iter().enumerate() {
             let entry = IndexEntry(*entry);
             if !entry.is_torn() {
@@ -349,6 +354,7 @@ impl Assembler {
     /// Reads the processes that the walk misses again, into the same places. Returns whether all of them still exist.
     fn serve_missed_again(&mut self) -> Result<bool, Error> {
         self.patch.clear();
+        self.procfs.forget_left_out();
         self.procfs.begin();
         for &pid in &self.missed {
             if self.patch.read_next(&mut self.procfs, pid)?.is_none() {

@@ -2,12 +2,10 @@
 
 use std::{
     collections::HashMap,
-    io::Read,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
 use super::{
@@ -16,7 +14,10 @@ use super::{
     pod_uid::PodUid,
     runtime_roots,
 };
-use crate::base::kept::{self, Stamp};
+use crate::base::{
+    kept::{self, Stamp},
+    regular_file,
+};
 
 /// The longest file that is read. A container's file has about 20 KiB; Podman has one file for all containers.
 const LONGEST_FILE: u64 = 16 << 20;
@@ -171,16 +172,7 @@ fn read_json(path: &Path) -> Option<Value> {
 
 /// Reads a whole file, unless it is too long or not a regular file, which could make the reader wait.
 pub(super) fn read_file(path: &Path) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-    let file = std::fs::File::from(file);
-    let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > LONGEST_FILE {
-        return None;
-    }
-    let mut content = Vec::new();
-    file.take(LONGEST_FILE).read_to_end(&mut content).ok()?;
-    Some(content)
+    regular_file::read(path, LONGEST_FILE).ok()
 }
 
 /// The first of these members that is a non-empty text.

@@ -178,16 +178,13 @@ impl Options {
 
     /// Opens the counters and compares every line with the kernel's text, which takes some tens of
     /// milliseconds. If BPF cannot be used, [`Counters::unavailable`] says why, and the counters come from
-    /// the kernel's files. Fails only if `/proc/stat` or `/proc/vmstat` is missing or has an unknown form.
+    /// the kernel's files. A file that cannot be read fails when its values are collected.
     pub fn open(self) -> Result<Counters, Error> {
         let timing = Timing::start();
-        let stat = MachineStat::parse(KeptFile::new(MachineFile::Stat).read()?);
-        let vmstat = VmStat::parse(KeptFile::new(MachineFile::Vmstat).read()?);
-        timing::done("the files");
-        let opened = match (self.bpf, stat, vmstat) {
-            (false, ..) => Err(Error::NotAsked),
-            (true, Err(error), _) | (true, _, Err(error)) => Err(error.into()),
-            (true, Ok(stat), Ok(vmstat)) => open_kernel(&self, &stat, &vmstat),
+        let opened = if self.bpf {
+            open_kernel(&self)
+        } else {
+            Err(Error::NotAsked)
         };
         let (kernel, unavailable) = match opened {
             Ok(kernel) => (Some(kernel), None),
@@ -221,7 +218,10 @@ impl Options {
     }
 }
 
-fn open_kernel(options: &Options, stat: &MachineStat, vmstat: &VmStat) -> Result<Kernel, Error> {
+fn open_kernel(options: &Options) -> Result<Kernel, Error> {
+    let stat = MachineStat::parse(KeptFile::new(MachineFile::Stat).read()?)?;
+    let vmstat = VmStat::parse(KeptFile::new(MachineFile::Vmstat).read()?)?;
+    timing::done("the files");
     let page_size = rustix::param::page_size() as u64;
     let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
     let huge: u64 = huge

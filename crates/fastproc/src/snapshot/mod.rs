@@ -87,6 +87,8 @@ pub struct SnapshotStats {
     pub torn: u32,
     /// Processes that `/proc` lists and the walk does not meet. They were read from `/proc`.
     pub missed: u32,
+    /// Processes that were left out because a file of theirs in `/proc` holds what this library does not understand.
+    pub left_out: u32,
     /// How many times the walk was repeated because an array was too small.
     pub grown: u32,
     /// Signal action tables that were not read again, because the process has not run since the last
@@ -113,6 +115,7 @@ impl SnapshotStats {
             took: Duration::ZERO,
             torn: 0,
             missed: 0,
+            left_out: 0,
             grown: 0,
             reused_actions: 0,
             kept: 0,

@@ -96,6 +96,9 @@ impl RowWriter for Json {
         if stats.disproven > 0 {
             write!(output, r#","disproven":{}"#, stats.disproven)?;
         }
+        if stats.left_out > 0 {
+            write!(output, r#","left_out":{}"#, stats.left_out)?;
+        }
         if let Some(ended) = rows.ended {
             let lost = stats.lost_exits;
             write!(output, r#","ended":{ended},"lost_exits":{lost}"#)?;

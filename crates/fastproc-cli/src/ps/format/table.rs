@@ -67,7 +67,7 @@ impl Table {
             std::str::from_utf8(text).map_or(text.len(), UnicodeWidthStr::width)
         };
         let column = self.cells.len() % self.widths.len();
-        self.widths[column] = self.widths[column].max(width);
+        self.widths[column] = self.widths[column].max(width.min(terminal::MOST_PADDED));
         self.cells.push(Cell {
             end: self.text.len(),
             width,
@@ -109,7 +109,8 @@ impl Table {
             .filter(|&column| visible[column])
             .map(|column| self.widths[column] + GAP)
             .sum::<usize>();
-        let room_for_last = width.map(|width| width.saturating_sub(before_last).max(NARROWEST));
+        // How far longer cells move the last one of their row.
+        let mut moved = 0;
         let widest =
             width.filter(|_| self.layout.may_drop || self.layout.follows == Follows::InPlace);
         let mut start = 0;
@@ -121,7 +122,7 @@ impl Table {
             if !visible[column] {
                 continue;
             }
-            let padding = self.widths[column] - cell.width;
+            let padding = self.widths[column].saturating_sub(cell.width);
             let right_aligned = self.layout.columns[column].field.unit.is_right_aligned();
             if right_aligned {
                 pad(padding, &mut line);
@@ -131,7 +132,9 @@ impl Table {
             if is_isolated {
                 line.push(ISOLATE);
             }
-            match room_for_last.filter(|_| column == last) {
+            let room = width.filter(|_| column == last);
+            let room = room.map(|width| width.saturating_sub(before_last + moved).max(NARROWEST));
+            match room {
                 Some(room) if cell.width > room => {
                     line += terminal::cut(text, room - 1);
                     line.push('…');
@@ -142,6 +145,7 @@ impl Table {
                 line.push(END_ISOLATE);
             }
             if column < last {
+                moved += cell.width.saturating_sub(self.widths[column]);
                 pad(if right_aligned { GAP } else { padding + GAP }, &mut line);
                 continue;
             }
@@ -157,6 +161,7 @@ impl Table {
                 write!(output, "{END_ISOLATE}")?;
             }
             output.write_all(b"\n")?;
+            moved = 0;
             line.clear();
         }
         Ok(())
@@ -212,10 +217,52 @@ fn pad(width: usize, line: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use fastproc::{Host, Process, record::Record};
+    use fastproc::{Cmdline, Host, Process, difference::Ended, exits::Exit, record::Record};
     use fastproc_columns::Row;
 
     use super::*;
+
+    #[test]
+    fn pads_no_row_to_a_very_long_cell_of_another() {
+        let host = Host::read().expect("/proc is there");
+        let mut table = Table::new(Layout {
+            columns: ["cmdline", "pid"]
+                .map(|name| name.parse().expect("a field"))
+                .into(),
+            headings: false,
+            may_drop: false,
+            follows: Follows::Apart,
+            no_formulas: false,
+        });
+        let line = vec![b'x'; 100_000];
+        let record = Record::default();
+        let long = Cmdline {
+            bytes: &line,
+            cut: false,
+        };
+        let short = Cmdline {
+            bytes: b"y",
+            ..long
+        };
+        let exit = Exit::default();
+        let row = |line| Row::ended(Ended::whole(&exit).change(&record), Some(line));
+        let rows = Rows {
+            stats: None,
+            processes: 2,
+            ended: None,
+            threads: false,
+            repeated: false,
+            shown: Box::new([row(long), row(short)].into_iter()),
+        };
+        let mut output = Vec::new();
+        table
+            .write(rows, &mut Lookup::recorded(host, 1), &mut output)
+            .expect("a vector takes everything");
+        let output = String::from_utf8(output).expect("text");
+        let lengths: Vec<_> = output.lines().map(str::len).collect();
+        let most = terminal::MOST_PADDED + "  0".len();
+        assert_eq!(lengths, [line.len() + "  0".len(), most]);
+    }
 
     #[test]
     fn only_names_that_are_written_from_right_to_left_are_isolated() {

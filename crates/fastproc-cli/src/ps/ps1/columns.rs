@@ -67,6 +67,8 @@ pub enum Writing {
     Cgroups,
     /// Always a dash.
     Dash,
+    /// Nothing: blanks between the codes of AIX.
+    Blank,
 }
 
 /// A column of ps(1).
@@ -296,8 +298,27 @@ pub const COLUMNS: &[Known] = &[
     known("wchan wname", "WCHAN", (6, Left), "wchan", Writing::Function),
     // Only for the sets of columns: a dash for values that kernels no longer provide.
     known("address", "ADDR", (1, Left), "pid", Writing::Dash),
-    known("timeout", "TMOUT", (5, Right), "pid", Writing::Dash),
+    known("timeout tmout", "TMOUT", (5, Right), "pid", Writing::Dash),
     known("alarm", "ALARM", (5, Right), "pid", Writing::Dash),
+];
+
+/// The codes of AIX's ps, without their percent sign, and their columns.
+pub const CODES: &[(char, &str)] = &[
+    ('C', "pcpu"),
+    ('G', "group"),
+    ('P', "ppid"),
+    ('U', "user"),
+    ('a', "args"),
+    ('c', "comm"),
+    ('g', "rgroup"),
+    ('n', "nice"),
+    ('p', "pid"),
+    ('r', "pgid"),
+    ('t', "etime"),
+    ('u', "ruser"),
+    ('x', "time"),
+    ('y', "tname"),
+    ('z', "vsz"),
 ];
 
 /// Columns of ps(1) for which fastproc has no field.

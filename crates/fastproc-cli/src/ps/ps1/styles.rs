@@ -46,6 +46,8 @@ pub struct Shape {
     pub processor: bool,
     /// `-M`, `Z`: the label of a security module
     pub label: bool,
+    /// `--context`: the label of a security module before the command line
+    pub context: bool,
     /// `-L`: ids of threads
     pub lwp: bool,
     /// `-T`: ids of threads
@@ -59,7 +61,7 @@ pub struct Shape {
 impl Shape {
     /// Whether an option with a dash names a set.
     pub const fn is_dashed(&self) -> bool {
-        self.full || self.extra_full || self.long || self.jobs
+        self.full || self.extra_full || self.long || self.jobs || self.context
     }
 
     /// The columns.
@@ -70,6 +72,15 @@ impl Shape {
             self.set
         };
         let mut names: String = match set {
+            _ if self.context => {
+                let of = |is: bool, names: &'static str| if is { names } else { "" };
+                let [jobs, lwp, spid] = [
+                    of(self.jobs, "pgid sid "),
+                    of(self.lwp, "lwp "),
+                    of(self.spid, "spid "),
+                ];
+                format!("pid {spid}{lwp}{jobs}context args")
+            }
             Set::Dashed => self.dashed(),
             Set::Words => "pid tname stat bsdtime args".into(),
             Set::User => "user pid %cpu %mem vsz rss tname stat start_time bsdtime args".into(),
@@ -81,11 +92,6 @@ impl Shape {
         };
         if self.label {
             names = format!("label {names}");
-        }
-        if self.names {
-            let of_dashed = set == Set::Dashed;
-            names = names.replace("args", if of_dashed { "comm" } else { "ucmd" });
-            names = names.replace(" cmd", " ucmd");
         }
         let mut columns = parse(&names).expect("a test has parsed all of them");
         if set != Set::Dashed {

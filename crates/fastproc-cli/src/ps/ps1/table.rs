@@ -51,7 +51,8 @@ impl Table {
                 column.width.unwrap_or_else(|| {
                     let places = (at..cells.ends.len()).step_by(self.columns.len());
                     let widths = places.map(|place| width_of(cells.at(place)));
-                    widths.max().unwrap_or(0).max(column.heading.width())
+                    let width = widths.max().unwrap_or(0).max(column.heading.width());
+                    width.min(terminal::MOST_PADDED)
                 })
             })
             .collect()
@@ -95,7 +96,7 @@ impl Table {
                 Writing::User | Writing::UserOf | Writing::GroupOf
             );
             let is_right = column.side == Side::Right || (self.numbers && is_name);
-            let most = if place == last {
+            let most = if place == last && !column.is_tight {
                 left(room, due.max(at))
             } else if is_right || is_heading || column.width.is_none() || column.is_number() {
                 usize::MAX
@@ -118,12 +119,16 @@ impl Table {
                 0
             };
             let between = (due + padding).saturating_sub(at);
-            let between = if place == 0 { between } else { between.max(1) };
+            let is_apart = place > 0 && !self.columns[place - 1].is_tight;
+            let between = between.max(usize::from(is_apart));
             line.extend(std::iter::repeat_n(' ', between));
             *line += text;
             *line += end;
             at += between + taken;
-            due += width + 1;
+            due += width + usize::from(!column.is_tight);
+        }
+        if self.columns[last].is_tight {
+            line.extend(std::iter::repeat_n(' ', due.saturating_sub(at)));
         }
         line.push('\n');
     }

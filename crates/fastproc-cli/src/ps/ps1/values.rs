@@ -1,6 +1,6 @@
 //! How ps(1) writes values.
 
-use std::env;
+use std::{env, sync::LazyLock};
 
 use fastproc::record::State;
 use fastproc_columns::{Field, Lookup, Row, Value, number};
@@ -58,6 +58,17 @@ impl Day {
     }
 }
 
+/// Appends the text by which names and command lines are sorted: what is shown of them.
+pub fn write_sorted(field: &Field, row: &Row<'_>, lookup: &mut Lookup, to: &mut Vec<u8>) -> bool {
+    static CONTEXT: LazyLock<Context> = LazyLock::new(|| Context::new(false));
+    match (field.name, field.value(row, lookup)) {
+        ("comm", Value::Text(name)) => printable(name, CONTEXT.utf8, to),
+        ("cmdline", _) => write_arguments(field, row, lookup, *CONTEXT, to),
+        _ => return false,
+    }
+    true
+}
+
 /// Appends the value of a row in this column.
 pub fn write(
     column: &Column,
@@ -69,6 +80,7 @@ pub fn write(
     let field = column.field;
     match column.writing {
         Writing::Dash => return to.push(b'-'),
+        Writing::Blank => return,
         Writing::Name | Writing::ShortName => {
             let at_most = if column.writing == Writing::ShortName {
                 8

@@ -44,14 +44,17 @@ pub enum ListError {
     Name,
 }
 
+/// The entries of a list.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| c == ',' || c.is_whitespace());
+    words.filter(|word| !word.is_empty())
+}
+
 impl By {
     /// Parses numbers, or names that have one, separated by commas or blanks.
     pub(super) fn parse(self, text: &str) -> Result<Vec<u32>, ListError> {
-        let words = text.split(|c: char| c == ',' || c.is_whitespace());
-        let numbers = words.filter(|word| !word.is_empty());
-        let numbers: Vec<_> = numbers
-            .map(|word| self.one(word))
-            .collect::<Result<_, _>>()?;
+        let numbers = words(text).map(|word| self.one(word));
+        let numbers: Vec<_> = numbers.collect::<Result<_, _>>()?;
         if numbers.is_empty() {
             return Err(ListError::Empty);
         }
@@ -175,7 +178,7 @@ impl From<SessionsOrGroups> for (By, Vec<u32>) {
     }
 }
 
-/// Names of programs, separated by commas.
+/// Names of programs, separated by commas or blanks.
 #[derive(Clone, Debug)]
 pub struct Commands(pub(super) Vec<Vec<u8>>);
 
@@ -183,7 +186,7 @@ impl FromStr for Commands {
     type Err = ListError;
 
     fn from_str(text: &str) -> Result<Self, ListError> {
-        let names = text.split(',').filter(|name| !name.is_empty());
+        let names = words(text);
         let names: Vec<_> = names.map(|name| name.as_bytes().to_vec()).collect();
         if names.is_empty() {
             return Err(ListError::Name);
@@ -203,7 +206,7 @@ pub struct Select {
     #[arg(short, long, value_name = "USER,…")]
     pub(super) user: Vec<Users>,
 
-    /// Select the processes with these names.
+    /// Select the processes with these names; commas or blanks separate them.
     #[arg(short = 'C', long, value_name = "NAME,…")]
     pub(super) comm: Vec<Commands>,
 }

@@ -17,8 +17,8 @@ use tokio_rustls::rustls::{
 };
 use x509_cert::{
     Certificate,
-    der::Decode,
-    ext::pkix::{SubjectAltName, name::GeneralName},
+    der::{Decode, oid::ObjectIdentifier},
+    ext::pkix::{ExtendedKeyUsage, SubjectAltName, name::GeneralName},
 };
 
 use super::section::{ClientAuth, Section};
@@ -33,17 +33,20 @@ pub(super) fn verifier(
         return Ok(None);
     }
     let algorithms = provider.signature_verification_algorithms;
-    let mut chain = None;
+    let (mut chain, mut known) = (None, Vec::new());
     if let (Some(authority), true) = (&section.client_ca, auth.verifies()) {
         let mut roots = RootCertStore::empty();
-        for certificate in authority.certificates()? {
-            roots.add(certificate).map_err(|error| error.to_string())?;
+        known = authority.certificates()?;
+        for certificate in &known {
+            let added = roots.add(certificate.clone());
+            added.map_err(|error| error.to_string())?;
         }
         let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
         chain = Some(builder.build().map_err(|error| error.to_string())?);
     }
     Ok(Some(Arc::new(Verifier {
         chain,
+        known,
         mandatory: auth.is_mandatory(),
         allowed_sans: section.client_allowed_sans.clone(),
         algorithms,
@@ -55,6 +58,9 @@ pub(super) fn verifier(
 struct Verifier {
     /// Checks the signer, if one is required.
     chain: Option<Arc<dyn ClientCertVerifier>>,
+    /// The certificates of `client_ca_file`. A client may have one of them: as a rule a self-signed one, which is no
+    /// valid end of a chain, and which Go admits.
+    known: Vec<CertificateDer<'static>>,
     mandatory: bool,
     /// One of its names must be among these.
     allowed_sans: Option<Vec<String>>,
@@ -77,7 +83,9 @@ impl ClientCertVerifier for Verifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        if let Some(chain) = &self.chain {
+        if self.known.iter().any(|known| known == end_entity) {
+            is_for_clients_now(end_entity, now)?;
+        } else if let Some(chain) = &self.chain {
             chain.verify_client_cert(end_entity, intermediates, now)?;
         } else {
             ParsedCertificate::try_from(end_entity)?;
@@ -112,6 +120,32 @@ impl ClientCertVerifier for Verifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
+}
+
+/// Checks what remains to be checked of a certificate that is trusted itself.
+fn is_for_clients_now(certificate: &[u8], now: UnixTime) -> Result<(), CertificateError> {
+    const CLIENTS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2");
+    const ANY: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37.0");
+    let certificate =
+        Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let certificate = certificate.tbs_certificate;
+    let (from, until) = (
+        certificate.validity.not_before,
+        certificate.validity.not_after,
+    );
+    if now.as_secs() < from.to_unix_duration().as_secs() {
+        return Err(CertificateError::NotValidYet);
+    }
+    if now.as_secs() > until.to_unix_duration().as_secs() {
+        return Err(CertificateError::Expired);
+    }
+    let purposes = certificate.get::<ExtendedKeyUsage>();
+    let purposes = purposes.map_err(|_| CertificateError::BadEncoding)?;
+    let has = |purpose: &ObjectIdentifier| [CLIENTS, ANY].contains(purpose);
+    if purposes.is_some_and(|(_, purposes)| !purposes.0.iter().any(has)) {
+        return Err(CertificateError::InvalidPurpose);
+    }
+    Ok(())
 }
 
 /// The subject alternative names: hosts, mail addresses, URIs and addresses. `None`: the certificate cannot be read.

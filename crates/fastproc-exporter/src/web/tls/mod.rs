@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{
     version::{TLS12, TLS13},
 };
 
-pub(super) use self::section::{Named, Section};
+pub(super) use self::section::{ClientChecks, Named, Section};
 
 /// The configuration of a section, or what is wrong with it.
 pub(super) fn server_config(section: &Section) -> Result<ServerConfig, String> {

@@ -69,10 +69,34 @@ pub(super) enum ClientAuth {
     RequireAndVerify,
 }
 
+/// What a client must show to be let in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::web) struct ClientChecks {
+    auth: ClientAuth,
+    has_allowed_sans: bool,
+}
+
+impl ClientChecks {
+    #[cfg(test)]
+    pub(in crate::web) fn new(auth: &str, has_allowed_sans: bool) -> Self {
+        Self {
+            auth: ClientAuth::named(auth).unwrap(),
+            has_allowed_sans,
+        }
+    }
+
+    /// Whether a client that the others turn away may be let in by these, whatever the authorities and names are.
+    pub(in crate::web) fn are_weaker_than(self, others: Self) -> bool {
+        (others.auth.is_mandatory() && !self.auth.is_mandatory())
+            || (others.auth.verifies() && !self.auth.verifies())
+            || (others.has_allowed_sans && !self.has_allowed_sans)
+    }
+}
+
 impl ClientAuth {
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
-            "NoClientCert" | "" => Self::None,
+            "NoClientCert" => Self::None,
             "RequestClientCert" => Self::Request,
             // The second is what older toolkits called it.
             "RequireAnyClientCert" | "RequireClientCert" => Self::RequireAny,
@@ -92,19 +116,28 @@ impl ClientAuth {
 }
 
 impl Section {
-    /// Reads a section; adds a warning for each line that is not used.
+    pub(in crate::web) fn client_checks(&self) -> ClientChecks {
+        ClientChecks {
+            auth: self.client_auth,
+            has_allowed_sans: self.client_allowed_sans.is_some(),
+        }
+    }
+
+    /// Reads a section; adds a warning for each line that is not used. As in Prometheus' toolkit, an empty text is as good
+    /// as none, and `None` is a section without certificates: connections are not encrypted.
     pub(in crate::web) fn read(
         section: Node<'_>,
         folder: &Path,
         named: &Named<'_>,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, Wrong> {
+    ) -> Result<Option<Self>, Wrong> {
         let (mut cert, mut key_pem, mut client_ca) = (None, None, None);
-        let (mut client_auth, mut client_allowed_sans) = (ClientAuth::None, None);
+        let (mut client_auth, mut client_allowed_sans) = (None, None);
         let (mut min_tls13, mut max_tls12, mut prefer_server_order) = (false, false, true);
         let (mut suites, mut curves) = (ALL_CIPHER_SUITES.to_vec(), ALL_KX_GROUPS.to_vec());
         for (key, name, value) in section.entries("tls_server_config")? {
-            if value.is_null() {
+            let may_be_empty = name != "client_allowed_sans";
+            if value.is_null() || may_be_empty && value.text(name).is_ok_and(str::is_empty) {
                 continue;
             }
             let file = || {
@@ -130,9 +163,10 @@ impl Section {
                 "client_ca" => client_ca = text()?,
                 "client_auth_type" => {
                     let text = value.text(name)?;
-                    client_auth = ClientAuth::named(text).ok_or_else(|| {
+                    let named = ClientAuth::named(text).ok_or_else(|| {
                         value.wrong(format!("client_auth_type {text} is not known; there are NoClientCert, RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven and RequireAndVerifyClientCert"))
                     })?;
+                    client_auth = Some(named);
                 }
                 "client_allowed_sans" => {
                     let names = value.texts(name)?.into_iter().flatten();
@@ -150,9 +184,18 @@ impl Section {
                 _ => return Err(key.wrong(format!("{name} is not known in tls_server_config"))),
             }
         }
-        let (Some(cert), Some(key)) = (cert, key_pem) else {
-            return Err(section.wrong("tls_server_config needs cert_file and key_file"));
+        let (cert, key) = match (cert, key_pem) {
+            (Some(cert), Some(key)) => (cert, key),
+            (None, None) if client_ca.is_none() && client_auth.is_none() => {
+                warnings.push(format!(
+                    "line {}: tls_server_config names no certificate, so connections are not encrypted",
+                    section.line()
+                ));
+                return Ok(None);
+            }
+            _ => return Err(section.wrong("tls_server_config needs cert_file and key_file")),
         };
+        let client_auth = client_auth.unwrap_or_default();
         if client_auth == ClientAuth::None && client_ca.is_some() {
             return Err(section.wrong("client_ca_file is of no use without a client_auth_type"));
         }
@@ -169,7 +212,7 @@ impl Section {
         if max_tls12 && suites.iter().all(|suite| suite.tls13().is_some()) {
             return Err(section.wrong("cipher_suites has none that there is here for TLS12"));
         }
-        Ok(Self {
+        Ok(Some(Self {
             cert,
             key,
             client_auth,
@@ -180,7 +223,7 @@ impl Section {
             suites,
             curves,
             prefer_server_order,
-        })
+        }))
     }
 }
 

@@ -228,7 +228,13 @@ impl NodeMetrics {
         if let Some(folders) = &self.switches.textfile {
             if self.textfiles.is_none() {
                 let textfiles = Textfiles::new(folders.clone(), &self.own);
-                self.textfiles = Aside::new("textfiles", textfiles, Textfiles::read, PATIENCE).ok();
+                self.textfiles = Aside::new(
+                    "textfiles",
+                    textfiles,
+                    Textfiles::read_unprivileged,
+                    PATIENCE,
+                )
+                .ok();
             }
             if let Some(textfiles) = &mut self.textfiles {
                 scrapes.collect("textfile", || textfiles.collect());

@@ -32,6 +32,23 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// A text for one line of a log. A name in it cannot break the line, or change the terminal that shows it: control,
+/// formatting and combining characters become escapes, as in Rust.
+#[doc(hidden)]
+#[must_use]
+pub fn log_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        let escaped = character.escape_debug();
+        if matches!(character, '\'' | '"' | '\\') || escaped.len() == 1 {
+            line.push(character);
+        } else {
+            line.extend(escaped);
+        }
+    }
+    line
+}
+
 /// Why a source cannot be used, or why it failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]

@@ -1,7 +1,8 @@
 //! Reads the kernel's text: the source that needs no privileges, and that reads the processes that other sources miss.
 //!
 //! It shows what `/proc` shows. With `hidepid`, or with the `/proc` of another pid namespace, some processes are
-//! missing. A process that exits while it is read is left out.
+//! missing. A process that exits while it is read is left out. So is one whose files hold what this library does not
+//! understand, which is counted.
 
 mod cgroup;
 mod files;
@@ -37,6 +38,8 @@ pub struct Procfs {
     records: Vec<Record>,
     threads: Vec<ThreadRecord>,
     pool: Vec<u64>,
+    /// Processes that were left out because a file of theirs cannot be parsed.
+    left_out: u32,
 }
 
 impl Procfs {
@@ -56,7 +59,18 @@ impl Procfs {
             records: Vec::new(),
             threads: Vec::new(),
             pool: Vec::new(),
+            left_out: 0,
         })
+    }
+
+    /// Counts the processes that are left out from here on.
+    pub(crate) fn forget_left_out(&mut self) {
+        self.left_out = 0;
+    }
+
+    /// How many processes were left out because a file of theirs cannot be parsed.
+    pub(crate) fn left_out(&self) -> u32 {
+        self.left_out
     }
 
     /// Sets which bit of `mm->flags` disables transparent huge pages for a process. Before this call records lack the
@@ -71,7 +85,7 @@ impl Procfs {
     }
 
     /// Reads one process into `record`, and appends to `threads` and `pool`. Returns whether the process
-    /// exists.
+    /// exists and its files can be parsed.
     ///
     /// The record has the requested groups that the kernel shows to this reader.
     pub fn read_one(
@@ -81,7 +95,9 @@ impl Procfs {
         threads: &mut Vec<ThreadRecord>,
         pool: &mut Vec<u64>,
     ) -> Result<bool, Error> {
-        self.reader.read(pid, record, threads, pool)
+        let arrays = (threads.len(), pool.len());
+        let read = self.reader.read(pid, record, threads, pool);
+        or_left_out(read, arrays, threads, pool, &mut self.left_out)
     }
 
     /// Call this before reading processes by [`read_next`](Self::read_next).
@@ -98,7 +114,9 @@ impl Procfs {
         threads: &mut Vec<ThreadRecord>,
         pool: &mut Vec<u64>,
     ) -> Result<bool, Error> {
-        self.reader.read_next(pid, record, threads, pool)
+        let arrays = (threads.len(), pool.len());
+        let read = self.reader.read_next(pid, record, threads, pool);
+        or_left_out(read, arrays, threads, pool, &mut self.left_out)
     }
 
     /// Reads all processes, in the order of their ids.
@@ -109,6 +127,7 @@ impl Procfs {
             records,
             threads,
             pool,
+            left_out,
         } = self;
         reader.begin();
         reader.pids(pids)?;
@@ -120,7 +139,9 @@ impl Procfs {
         records.reserve(pids.len());
         for &pid in &*pids {
             let mut record = Record::default();
-            if reader.read_next(pid, &mut record, threads, pool)? {
+            let arrays = (threads.len(), pool.len());
+            let read = reader.read_next(pid, &mut record, threads, pool);
+            if or_left_out(read, arrays, threads, pool, left_out)? {
                 records.push(record);
             }
         }
@@ -135,4 +156,22 @@ impl Procfs {
             pool: &self.pool,
         }
     }
+}
+
+/// Leaves out a process whose files cannot be parsed: counts it, and removes what it added to these arrays, which had
+/// these lengths before.
+fn or_left_out(
+    read: Result<bool, Error>,
+    (threads_before, pool_before): (usize, usize),
+    threads: &mut Vec<ThreadRecord>,
+    pool: &mut Vec<u64>,
+    left_out: &mut u32,
+) -> Result<bool, Error> {
+    if !matches!(read, Err(Error::Parse { .. })) {
+        return read;
+    }
+    threads.truncate(threads_before);
+    pool.truncate(pool_before);
+    *left_out = left_out.saturating_add(1);
+    Ok(false)
 }

@@ -378,6 +378,9 @@ impl Service {
         self.pool.clear();
         self.pool.push(0);
         self.slots.clear();
+        if let Some(own) = &mut self.own {
+            own.forget_left_out();
+        }
         let unsure = self.unsure().unwrap_or_default().to_vec();
         if unsure.is_empty() {
             return Ok(());
@@ -440,6 +443,8 @@ impl Service {
     pub(crate) fn snapshot(&self) -> Snapshot<'_> {
         let boot_offset_ns = self.host.boot_offset_ns;
         let (exits, lost_exits) = self.exits.exits().unzip();
+        // The service does not tell how many it left out.
+        let own_left_out = self.own.as_ref().map_or(0, Procfs::left_out);
         let stats = SnapshotStats {
             source: SourceKind::Service,
             boottime_ns: self.began_ns(),
@@ -448,6 +453,7 @@ impl Service {
             took: self.took,
             torn: self.reply.torn,
             missed: self.reply.missed,
+            left_out: own_left_out,
             grown: 0,
             reused_actions: 0,
             kept: 0,

@@ -14,6 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
 use self::parse::{Parsed, Sample, parse};
 use crate::{
     exposition::{Exposition, Family, Format, Kind, Value, escape},
@@ -101,8 +103,28 @@ impl Textfiles {
         }
     }
 
+    /// Gives up the privileges of this thread for good, then reads files that have changed. Whoever may write to a folder
+    /// can put a link to any file there: they get no more than this program's user may read.
+    pub(super) fn read_unprivileged(&mut self) {
+        let none = CapabilitySet::empty();
+        let none = CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        };
+        if let Err(error) = set_capabilities(None, none) {
+            self.files.clear();
+            self.left_out.clear();
+            for folder in self.folders.clone() {
+                self.leave_out(&folder, format!("cannot give up privileges: {error}"));
+            }
+            return self.merge();
+        }
+        self.read();
+    }
+
     /// Reads files that have changed.
-    pub(super) fn read(&mut self) {
+    fn read(&mut self) {
         self.left_out.clear();
         let mut before = std::mem::take(&mut self.files);
         let mut room = ALL_BYTES;
@@ -307,4 +329,57 @@ fn text_of(file: File, size: u64) -> io::Result<String> {
     let mut text = String::new();
     file.take(size).read_to_string(&mut text)?;
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use fastproc_testbed::{Folder, gate};
+    use rustix::{
+        process::Uid,
+        thread::{set_keep_capabilities, set_thread_res_uid},
+    };
+
+    use super::*;
+
+    /// As the collecting process holds them: another user than root, with CAP_DAC_READ_SEARCH.
+    #[test]
+    fn a_file_that_only_privileges_can_open_is_left_out() {
+        if !gate::root() {
+            return;
+        }
+        let folder = Folder::new("textfiles");
+        let private = folder.join("private.prom");
+        fs::write(&private, "node_left 1\n").expect("it is ours");
+        fs::set_permissions(&private, PermissionsExt::from_mode(0o600)).expect("it is ours");
+        let (own, theirs) = (folder.join("own.prom"), 65_533);
+        fs::write(&own, "node_own 1\n").expect("it is ours");
+        chown(&own, Some(theirs), None).expect("root may");
+        let folders = vec![folder.to_path_buf()];
+        let thread = std::thread::spawn(move || {
+            let uid = Uid::from_raw(theirs);
+            set_keep_capabilities(true).expect("a thread may");
+            set_thread_res_uid(uid, uid, uid).expect("root may");
+            let search = CapabilitySet::DAC_READ_SEARCH;
+            let held = CapabilitySets {
+                effective: search,
+                permitted: search,
+                inheritable: CapabilitySet::empty(),
+            };
+            set_capabilities(None, held).expect("it was root");
+            File::open(&private).expect("it still may");
+            let mut textfiles = Textfiles::new(folders, &[]);
+            textfiles.read_unprivileged();
+            let read: Vec<PathBuf> = textfiles.files.into_keys().collect();
+            (read, textfiles.left_out.into_iter().next())
+        });
+        let (read, left_out) = thread.join().expect("it has not failed");
+        assert_eq!(read, [own]);
+        let left_out = left_out.expect("one is left out").to_string();
+        assert!(
+            left_out.contains("private.prom: Permission denied"),
+            "{left_out}"
+        );
+    }
 }

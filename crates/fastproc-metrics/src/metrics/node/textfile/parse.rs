@@ -23,13 +23,15 @@ pub(super) struct Sample {
     pub value: f64,
 }
 
-/// An error in a line.
+/// An error in a line. It goes to the log, and quotes nothing: the file may be another than the one that was meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub(super) struct Wrong {
     pub line: usize,
-    pub reason: String,
+    pub reason: Reason,
 }
+
+type Reason = &'static str;
 
 /// The families of a text in their order. Families without series are left out.
 pub(super) fn parse(text: &str) -> Result<Vec<Parsed>, Wrong> {
@@ -37,7 +39,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Parsed>, Wrong> {
     for (at, line) in text.split_inclusive('\n').enumerate() {
         let read = match line.strip_suffix('\n') {
             Some(line) => parser.line(line.trim_start_matches([' ', '\t'])),
-            None => Err("the text ends within a line".into()),
+            None => Err("the text ends within a line"),
         };
         read.map_err(|reason| Wrong {
             line: at + 1,
@@ -59,7 +61,7 @@ struct Parser {
 }
 
 impl Parser {
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    fn line(&mut self, line: &str) -> Result<(), Reason> {
         if line.is_empty() {
             return Ok(());
         }
@@ -75,18 +77,18 @@ impl Parser {
         }
     }
 
-    fn help(&mut self, text: &str) -> Result<(), String> {
+    fn help(&mut self, text: &str) -> Result<(), Reason> {
         let (name, text) = metric_name(text)?;
         let (at, _) = self.family(name);
         let family = &mut self.families[at];
         if family.help.is_some() {
-            return Err(format!("{name} has a second HELP line"));
+            return Err("a metric has a second HELP line");
         }
         family.help = Some(unescape(text.trim_start_matches([' ', '\t']), false)?);
         Ok(())
     }
 
-    fn kind(&mut self, text: &str) -> Result<(), String> {
+    fn kind(&mut self, text: &str) -> Result<(), Reason> {
         let (name, kind) = metric_name(text)?;
         let kind = match &*kind.trim_matches([' ', '\t']).to_ascii_lowercase() {
             "counter" => Kind::Counter,
@@ -94,21 +96,21 @@ impl Parser {
             "histogram" => Kind::Histogram,
             "summary" => Kind::Summary,
             "untyped" => Kind::Untyped,
-            other => return Err(format!("{name} has a type that is not known: {other:?}")),
+            _ => return Err("the type is not known"),
         };
         let (at, has_type) = self.family(name);
         if has_type {
-            return Err(format!("{name} has a second TYPE line"));
+            return Err("a metric has a second TYPE line");
         }
         if !self.families[at].samples.is_empty() {
-            return Err(format!("{name} has a TYPE line after its series"));
+            return Err("the TYPE line comes after the series");
         }
         self.families[at].kind = kind;
         self.places.insert(name.to_owned(), (at, true));
         Ok(())
     }
 
-    fn sample(&mut self, line: &str) -> Result<(), String> {
+    fn sample(&mut self, line: &str) -> Result<(), Reason> {
         let (name, rest) = metric_name(line)?;
         let rest = rest.trim_start_matches([' ', '\t']);
         let (labels, rest) = match rest.strip_prefix('{') {
@@ -116,16 +118,16 @@ impl Parser {
             None => (Vec::new(), rest),
         };
         let mut words = rest.split([' ', '\t']).filter(|word| !word.is_empty());
-        let value = words.next().ok_or_else(|| format!("{name} has no value"))?;
-        let value = number(value).ok_or_else(|| format!("{value:?} is no value"))?;
+        let value = words.next().ok_or("there is no value")?;
+        let value = number(value).ok_or("there is no value that is a number")?;
         if let Some(timestamp) = words.next() {
             return Err(match timestamp.parse::<i64>() {
-                Ok(_) => format!("{name} has a timestamp, which a file must not have"),
-                Err(_) => format!("{timestamp:?} is no timestamp"),
+                Ok(_) => "it has a timestamp, which a file must not have",
+                Err(_) => "what follows the value is no timestamp",
             });
         }
         if words.next().is_some() {
-            return Err(format!("{name} has something after its timestamp"));
+            return Err("there is something after the timestamp");
         }
         let at = self.family_of_sample(name)?;
         let family = &self.families[at];
@@ -137,7 +139,10 @@ impl Parser {
         if let Some(needed) = needed {
             let bound = labels.iter().find(|(label, _)| label == needed);
             if bound.and_then(|(_, bound)| number(bound)).is_none() {
-                return Err(format!("{name} has no number as its label {needed}"));
+                return Err(match needed {
+                    "le" => "the label le has no number",
+                    _ => "the label quantile has no number",
+                });
             }
         }
         // An empty value is as good as none.
@@ -148,7 +153,7 @@ impl Parser {
             .collect();
         let labels = labels.join(",");
         if !self.seen.insert((name.to_owned(), labels.clone())) {
-            return Err(format!("{name}{{{labels}}} is there twice"));
+            return Err("the series is there twice");
         }
         self.families[at].samples.push(Sample {
             name: name.to_owned(),
@@ -175,7 +180,7 @@ impl Parser {
     }
 
     /// `a_sum` belongs to the histogram or summary `a`, if there is one.
-    fn family_of_sample(&mut self, name: &str) -> Result<usize, String> {
+    fn family_of_sample(&mut self, name: &str) -> Result<usize, Reason> {
         for suffix in ["_bucket", "_sum", "_count"] {
             let Some(&(at, _)) = name
                 .strip_suffix(suffix)
@@ -194,9 +199,7 @@ impl Parser {
         }
         let (at, _) = self.family(name);
         if self.families[at].kind == Kind::Histogram {
-            return Err(format!(
-                "{name} is a histogram: it has _bucket, _sum and _count alone"
-            ));
+            return Err("a histogram has _bucket, _sum and _count alone");
         }
         Ok(at)
     }
@@ -209,8 +212,8 @@ fn word(text: &str) -> (&str, &str) {
 }
 
 /// Splits off a name at the beginning.
-fn metric_name(text: &str) -> Result<(&str, &str), String> {
-    name(text, |c| c == ':').ok_or_else(|| "a name is missing".to_owned())
+fn metric_name(text: &str) -> Result<(&str, &str), Reason> {
+    name(text, |c| c == ':').ok_or("a name is missing")
 }
 
 fn name(text: &str, also: impl Fn(char) -> bool) -> Option<(&str, &str)> {
@@ -225,7 +228,7 @@ fn name(text: &str, also: impl Fn(char) -> bool) -> Option<(&str, &str)> {
 type Label = (String, String);
 
 /// Labels after the opening brace, in the order of their names, and the text after the closing one.
-fn labels(text: &str) -> Result<(Vec<Label>, &str), String> {
+fn labels(text: &str) -> Result<(Vec<Label>, &str), Reason> {
     let blank = [' ', '\t'];
     let mut labels = Vec::<Label>::new();
     let mut rest = text.trim_start_matches(blank);
@@ -236,17 +239,16 @@ fn labels(text: &str) -> Result<(Vec<Label>, &str), String> {
         }
         let (label, after) = name(rest, |_| false).ok_or("a label's name is missing")?;
         if label == "__name__" {
-            return Err("the label __name__ is reserved".into());
+            return Err("the label __name__ is reserved");
         }
         let after = after.trim_start_matches(blank).strip_prefix('=');
         let after = after.map(|after| after.trim_start_matches(blank));
         let after = after
             .and_then(|after| after.strip_prefix('"'))
-            .ok_or_else(|| format!("the label {label} has no value in quotes"))?;
-        let end =
-            closing_quote(after).ok_or_else(|| format!("the value of {label} does not end"))?;
+            .ok_or("a label has no value in quotes")?;
+        let end = closing_quote(after).ok_or("the value of a label does not end")?;
         if labels.iter().any(|(known, _)| known == label) {
-            return Err(format!("the label {label} is there twice"));
+            return Err("a label is there twice");
         }
         labels.push((label.to_owned(), unescape(&after[..end], true)?));
         rest = after[end + 1..].trim_start_matches(blank);
@@ -254,9 +256,7 @@ fn labels(text: &str) -> Result<(Vec<Label>, &str), String> {
             Some(after) => rest = after.trim_start_matches(blank),
             None if rest.starts_with('}') => {}
             None => {
-                return Err(format!(
-                    "after the value of {label} there is neither , nor }}"
-                ));
+                return Err("after the value of a label there is neither , nor }");
             }
         }
     }
@@ -277,7 +277,7 @@ fn closing_quote(text: &str) -> Option<usize> {
     None
 }
 
-fn unescape(text: &str, in_quotes: bool) -> Result<String, String> {
+fn unescape(text: &str, in_quotes: bool) -> Result<String, Reason> {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
@@ -289,10 +289,7 @@ fn unescape(text: &str, in_quotes: bool) -> Result<String, String> {
             Some('\\') => plain.push('\\'),
             Some('n') => plain.push('\n'),
             Some('"') if in_quotes => plain.push('"'),
-            other => {
-                let other = other.map_or_else(String::new, String::from);
-                return Err(format!("\\{other} is no escape"));
-            }
+            _ => return Err("there is a backslash that is no escape"),
         }
     }
     Ok(plain)
@@ -365,6 +362,25 @@ mod tests {
             let wrong = wrong(text);
             assert_eq!(wrong.line, line, "{text}: {wrong}");
             assert!(wrong.reason.contains(word), "{text}: {wrong}");
+        }
+    }
+
+    /// A link may lead to a file of secrets, which would then stand in the log.
+    #[test]
+    fn what_is_wrong_is_not_quoted() {
+        for text in [
+            "secret:$y$j9T$secret:20000:0:99999:7:::\n",
+            "secret secret\n",
+            "secret 1 secret\n",
+            "secret{secret=\"\\s\"} 1\n",
+            "secret{secret} 1\n",
+            "secret{secret=\"1\" secret} 1\n",
+            "secret 1\nsecret 2\n",
+            "# TYPE secret secret\n",
+            "# HELP secret \\secret\n",
+        ] {
+            let told = wrong(text).to_string();
+            assert!(!told.contains("secret") && !told.contains("\\s"), "{told}");
         }
     }
 
