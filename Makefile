@@ -66,6 +66,7 @@ test-scale:
 ## make test-storms-short   a tenth of test-storms in some minutes, with every source
 .PHONY: test-storms-short
 test-storms-short:
+	scripts/setup build
 	$(CARGO) build --locked -p fastproc-cli
 	scripts/storms
 
@@ -74,6 +75,7 @@ test-storms-short:
 N ?= 20
 ONLY ?=
 flakes:
+	scripts/setup build
 	@PYTHONPATH=tools/flakes python3 -m flakes --runs $(N) --only "$(ONLY)" --tests="$(TESTS)" \
 		$(if $(SEED),--seed $(SEED)) $(if $(LOAD),--load $(LOAD)) $(if $(GUARD),--guard $(GUARD))
 
@@ -81,11 +83,13 @@ flakes:
 .PHONY: mutants
 MUTANTS_ARGS ?=
 mutants:
+	scripts/setup build
 	@PYTHONPATH=tools/mutants python3 -m mutants --only "$(ONLY)" $(MUTANTS_ARGS)
 
 ## make test-random    the tests with another random seed, which it prints; SEED=n repeats one
 .PHONY: test-random
 test-random:
+	scripts/setup build
 	@seed="$(SEED)"; seed="$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; \
 	echo "PROPTEST_RNG_SEED=$$seed"; \
 	PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --no-fail-fast || { \
@@ -136,16 +140,19 @@ c-library:
 
 ## make c-header       writes its header and the list in its man page again, after a change of bpf/record.h or of a function
 c-header:
+	scripts/setup build
 	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test header
 
 ## make fields         writes docs/fields.md from bpf/record.h
 .PHONY: fields
 fields:
+	scripts/setup build
 	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc --test field_table
 
 ## make api            writes the lists of the public API of the published crates again
 .PHONY: api
 api:
+	scripts/setup build
 	FASTPROC_WRITE_API=1 $(CARGO) test --locked --workspace --test public_api
 
 # What is built for arm64 on another machine: the toolchain is unpacked into the cache of make test-kernels, not installed.
@@ -189,6 +196,7 @@ man: build
 
 ## make screenshots    makes the README's picture of fastproc top, on a machine that looks busy; as root, with tmux
 screenshots: build
+	scripts/setup screenshots
 	scripts/busy-machine scripts/screenshot docs/images/top.svg 9 "$(TARGET)/release/fastproc" top --filter 'user != root && user != nobody'
 
 ## make deb            a Debian package with the service, the C library and the substitute for procps's library, in target/debian; needs cargo-deb (cargo install cargo-deb)
@@ -207,6 +215,7 @@ check-kubernetes:
 ## make test-containers   as root: runs the pods of packaging/kubernetes by crun, with containerd's seccomp profile, beside a container that they watch
 .PHONY: test-containers
 test-containers:
+	scripts/setup build
 	$(CARGO) test --locked --workspace --no-run --quiet
 	scripts/test-containers
 
@@ -252,6 +261,7 @@ test-psutil:
 ## make test-install   as root: installs, uses and removes an archive of debug builds in another user land; builds nothing after make test
 .PHONY: test-install
 test-install:
+	scripts/setup build
 	$(CARGO) test --locked --workspace --no-run --quiet
 	scripts/test-install "$(TARGET)/debug"
 

@@ -377,6 +377,7 @@ def test_a_program_runs_with_it(tmp_path: Path) -> None:
         "import sys, psutil, fastproc.psutil\n"
         "assert psutil.Process is fastproc.psutil.Process and psutil.process_iter is fastproc.psutil.process_iter\n"
         "assert isinstance(psutil.Popen(['true']), psutil.Process)\n"
+        "assert psutil.Process().as_dict()\n"
         "print(sys.argv[1:], __name__)\n"
     )
     program.chmod(0o755)

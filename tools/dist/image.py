@@ -60,7 +60,9 @@ def c_library(architecture: str) -> bytes:
     unpack += " tar -c -f tree.tar -C tree . && rm -r tree"
     folder = Path(subprocess.run([*fetch, unpack], check=True, capture_output=True, text=True).stdout.strip())
     with tempfile.TemporaryDirectory() as temporary, tarfile.open(folder / "tree.tar") as tree:
-        tree.extractall(temporary, filter="tar")
+        # Debian 12's Python has no filters, and extracts everything; later ones would leave links out.
+        tree.extraction_filter = getattr(tarfile, "tar_filter", None)
+        tree.extractall(temporary)
         files: dict[str, Path | bytes] = {}
         links: dict[str, str] = {}
         for path in Path(temporary).rglob("*"):

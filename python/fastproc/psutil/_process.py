@@ -22,9 +22,9 @@ MAX_AGE = 0.5
 _TICKS = _pslinux.CLOCK_TICKS
 
 
-def _terminal(self: Any) -> Any:
+def _terminal(self: Any, own: Any = _pslinux.Process.terminal) -> Any:
     terminals([int(self._parse_stat_file()["ttynr"])])
-    return _pslinux.Process.terminal(self)
+    return own(self)
 
 
 def _from_row(name: str) -> Callable[..., Any]:
