@@ -8,5 +8,6 @@ pub(crate) mod namespaces;
 pub(crate) mod plain;
 pub mod proc_root;
 pub mod source_kind;
+pub mod terminals;
 mod time_namespace;
 pub mod timing;
