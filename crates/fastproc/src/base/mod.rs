@@ -10,5 +10,6 @@ pub(crate) mod plain;
 pub mod proc_root;
 pub mod regular_file;
 pub mod source_kind;
+pub mod terminals;
 mod time_namespace;
 pub mod timing;
