@@ -20,6 +20,9 @@ static __always_inline void ordered(void)
 }
 #endif
 
+/* A load that the compiler may neither merge with another nor move. */
+#define RELOAD(x) (*(volatile typeof(x) *)&(x))
+
 /* mm_untag_mask() for a mm_context_t without a member for it: the top byte of an address is a tag on arm64. */
 #ifdef __TARGET_ARCH_arm64
 #define UNTAG_MASK (~0ULL >> 8)

@@ -67,15 +67,28 @@ int collect_first(void *unused)
 
 /* ---- forks ---- */
 
-/* copy_process() increments total_forks, then calls this tracepoint, also for threads, io workers and idle tasks. */
+/*
+ * copy_process() sets start_time, increments total_forks, then calls this tracepoint, also for threads, io workers and
+ * idle tasks. One word has the number of forks and, in its upper part, of the late ones among them, so that no reader
+ * sees a late fork without knowing that it is one.
+ */
 SEC("tp_btf/task_newtask")
-int count_fork(void *unused)
+int count_fork(u64 *arguments)
 {
+	struct task_struct *task = (void *)arguments[0];
 	u32 cpu = bpf_get_smp_processor_id();
-	u64 *count = bpf_map_lookup_elem(&forks, &cpu);
+	struct counters_forks *forks_here = bpf_map_lookup_elem(&forks, &cpu);
+	u64 mark, late;
 
-	if (count)
-		__sync_fetch_and_add(count, 1);
+	if (!forks_here)
+		return 0;
+	mark = RELOAD(forks_here->mark);
+	late = task->start_time < mark ? COUNTERS_LATE_FORK : 0;
+	__sync_fetch_and_add(&forks_here->counted, 1 | late);
+	ordered();
+	/* the library sets the mark, then reads the count: it sees this fork in the count, or this sees the mark */
+	if (!late && task->start_time < RELOAD(forks_here->mark))
+		__sync_fetch_and_add(&forks_here->counted, COUNTERS_LATE_FORK);
 	return 0;
 }
 

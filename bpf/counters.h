@@ -109,6 +109,15 @@ struct counters_irq {
 	u32 count;
 };
 
+#define COUNTERS_LATE_FORK (1ULL << 48)
+
+/* Forks that a CPU has counted since loading. Alone in its cache line: the kernel writes to it. */
+struct counters_forks {
+	u64 counted; /* forks, plus COUNTERS_LATE_FORK for each that began before the mark */
+	u64 mark; /* CLOCK_MONOTONIC of the machine: the library has read the text before that */
+	u64 unused[6];
+};
+
 /* What a row of /proc/interrupts depends on besides the counts: if it changes, the words of the row may have changed. */
 struct counters_irq_words {
 	u64 action;

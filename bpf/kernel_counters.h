@@ -174,6 +174,7 @@ struct list_head {
 
 struct task_struct {
 	int pid;
+	u64 start_time;
 	char comm[16];
 	struct task_struct *real_parent;
 	struct list_head tasks;

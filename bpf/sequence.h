@@ -5,9 +5,6 @@
 
 #include "arch.h"
 
-/* A load that the compiler may neither merge with another nor move. */
-#define RELOAD(x) (*(volatile typeof(x) *)&(x))
-
 /* Counts the changes of the sums of dead threads and waited-for children in a signal struct; odd during a change. */
 static __always_inline u32 stats_sequence(struct task_struct *t)
 {

@@ -103,13 +103,12 @@ struct {
 	__type(value, struct counters_irq_words);
 } irq_words SEC(".maps");
 
-/* Forks since loading, by CPU: each in the first word of a cache line, so that no two CPUs write to the same line. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* possible CPUs */
 	__type(key, u32);
-	__type(value, u64[8]);
+	__type(value, struct counters_forks);
 } forks SEC(".maps");
 
 struct {

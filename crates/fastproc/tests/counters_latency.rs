@@ -16,6 +16,7 @@ fn open() -> Option<Counters> {
         return None;
     }
     let counters = Options::new()
+        .line_by_line(true)
         .text_latency(Duration::ZERO)
         .open()
         .expect("it opens");

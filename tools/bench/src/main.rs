@@ -8,6 +8,7 @@ mod command;
 mod containers;
 mod counters;
 mod exits;
+mod forks;
 mod hostile;
 mod idle;
 mod latency;

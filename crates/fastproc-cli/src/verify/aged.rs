@@ -48,6 +48,7 @@ struct Row {
 /// Compares `rounds` times; `None` if the counts come from the kernel's text, which is always new.
 pub fn compare(latency: Duration, rounds: u32) -> Result<Option<Aged>, Failure> {
     let counters = Options::new()
+        .line_by_line(true)
         .text_latency(Duration::ZERO)
         .stat_irqs_latency(latency)
         .open()?;

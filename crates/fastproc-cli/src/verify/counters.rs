@@ -64,6 +64,7 @@ pub fn open(bpf: bool) -> Result<Counters, Failure> {
     // Lines that the kernel computes on request may otherwise be a tenth of a second old.
     let options = fastproc::counters::Options::new()
         .bpf(bpf)
+        .line_by_line(true)
         .text_latency(Duration::ZERO);
     Ok(options.open()?)
 }

@@ -1,7 +1,5 @@
 //! The clocks used in the texts.
 
-use std::time::Duration;
-
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 fn ns(time: Timespec) -> u64 {
@@ -14,11 +12,6 @@ fn ns(time: Timespec) -> u64 {
 /// differences are used.)
 pub(super) fn monotonic_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
-}
-
-/// `CLOCK_BOOTTIME`: `/proc/uptime`.
-pub(super) fn boottime() -> Duration {
-    Duration::from_nanos(ns(clock_gettime(ClockId::Boottime)))
 }
 
 /// `btime`: the whole seconds of the real-time clock when the boot-time clock was at 0.

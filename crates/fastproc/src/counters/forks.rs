@@ -1,18 +1,31 @@
 //! The line `processes` of `/proc/stat` (`total_forks`, `kernel/fork.c`), if no symbol leads to it: the forks that the
-//! tracepoint `task_newtask` has counted since load, plus those that the text had before.
+//! tracepoint `task_newtask` has counted since load, plus those before, which the text knows.
 //!
-//! `copy_process()` counts a fork first and calls the tracepoint a little later, and may be preempted in between. So
-//! the sum is the kernel's number less the forks that are in between at this moment; each is counted before `fork()`
-//! returns. If a fork is already in the first text and reaches the tracepoint later, it would be counted twice. So the
-//! text's own number is used until the base is proven.
+//! `copy_process()` notes when the task starts, counts the fork, and calls the tracepoint a little later; it may be
+//! preempted in between. So the sum is the kernel's number less the forks that are on their way at this moment; each is
+//! counted before `fork()` returns.
+//!
+//! To learn the number of forks before the first that was counted, a reader counts, reads the text, sets a mark to the
+//! time after that, and counts again:
+//! - The text has at least the forks of the first count, so the number before is at most the text's less that count.
+//! - The text has at most the forks of the second count and those that were on their way while it was read. These began
+//!   before the mark, and when they reach the tracepoint, it counts them as late. As long as none was late, there were
+//!   none, and the number before is at least the text's less the second count.
+//!
+//! If both bounds are the same number, it is proven, however many others fork meanwhile. If a fork is late after all, the
+//! lower bound is void from this moment on, and the text serves until a reader has proven the number again. Until then
+//! the sum was right: the late fork was in the text, or was not yet counted.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering, fence},
+    },
     thread,
     time::Duration,
 };
 
-use super::clock;
+use super::{layout::LATE_FORK, shared::lock};
 use crate::kernel::Mapping;
 
 /// How often to wait for the tracepoint of a fork that the text has: much longer than it needs unless it is preempted.
@@ -20,117 +33,113 @@ const RETRIES: u32 = 20;
 /// The time between two checks.
 const RETRY_AFTER: Duration = Duration::from_micros(100);
 
-/// After this time a fork that was in between has reached the tracepoint. On a busy machine, one of low priority may
-/// take a second.
-const PROVEN_AFTER_NS: u64 = 10_000_000_000;
+/// How far the clock of BPF programs may be behind the one by which tasks start: it is not corrected between two ticks.
+const CLOCKS_DIFFER_NS: u64 = 20_000;
 
-/// Words from one CPU's count to the next, one cache line apart.
-pub(super) const LINE: usize = 8;
+/// Words of `struct counters_forks`: the count and the mark are the first two.
+pub(super) const WORDS: usize = 8;
+const MARK: usize = 1;
 
-/// The counts of all CPUs, and the base to which they are added.
+/// What all CPUs have counted since load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    forks: u64,
+    /// Those among them that began before the mark of their time.
+    late: u64,
+}
+
+/// What is known about the forks before the first that was counted.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    least: u64,
+    most: u64,
+    /// `least` holds as long as no more are late.
+    late: u64,
+    mark: u64,
+}
+
+/// The counts of all CPUs, and the number to which they are added.
 #[derive(Debug)]
 pub(super) struct Forks {
-    counted: Mapping<u64>,
+    words: Mapping<u64>,
     cpus: usize,
-    /// Forks before the first that was counted.
-    base: AtomicU64,
-    /// When the first text was read, by the monotonic clock; 0 if not yet.
-    first_look_ns: AtomicU64,
-    /// Whether the base can no longer contain a fork that was in between.
-    proven: AtomicBool,
+    bounds: Mutex<Bounds>,
     /// The largest sum that was returned, because a counter never runs backwards.
     served: AtomicU64,
 }
 
 impl Forks {
-    pub(super) fn new(counted: Mapping<u64>, cpus: u32) -> Self {
+    pub(super) fn new(words: Mapping<u64>, cpus: u32) -> Self {
         Self {
-            counted,
+            words,
             cpus: cpus as usize,
-            base: AtomicU64::new(u64::MAX),
-            first_look_ns: AtomicU64::new(0),
-            proven: AtomicBool::new(false),
+            bounds: Mutex::new(Bounds {
+                least: 0,
+                most: u64::MAX,
+                late: 0,
+                mark: 0,
+            }),
             served: AtomicU64::new(0),
         }
     }
 
-    /// Forks counted by the tracepoint since load.
-    pub(super) fn counted(&self) -> u64 {
-        (0..self.cpus)
-            .map(|cpu| self.counted.load(cpu * LINE))
-            .sum()
-    }
-
-    /// Whether [`total`](Self::total) may be returned.
-    pub(super) fn is_proven(&self) -> bool {
-        self.proven.load(Ordering::Relaxed)
-    }
-
-    /// Forks since boot. Valid only after a text was compared.
-    pub(super) fn total(&self) -> u64 {
-        let total = sum(self.base.load(Ordering::Relaxed), self.counted());
-        if !self.is_proven() {
-            return total;
+    pub(super) fn count(&self) -> Count {
+        let mut count = Count::default();
+        for cpu in 0..self.cpus {
+            let word = self.words.load(cpu * WORDS);
+            count.forks += word % LATE_FORK;
+            count.late += word / LATE_FORK;
         }
-        let served = self.served.load(Ordering::Relaxed);
-        if total <= served {
-            return served;
-        }
-        total.max(self.served.fetch_max(total, Ordering::Relaxed))
+        count
     }
 
-    /// Records a number of the text that was returned instead of the sum. Later sums are at least as large.
-    pub(super) fn give_out(&self, processes: u64) {
+    /// Forks since boot. `None`: the text has to tell.
+    pub(super) fn total(&self) -> Option<u64> {
+        let bounds = *lock(&self.bounds);
+        let count = self.count();
+        if bounds.least != bounds.most || bounds.late != count.late {
+            return None;
+        }
+        let total = bounds.least.wrapping_add(count.forks);
+        Some(total.max(self.served.fetch_max(total, Ordering::Relaxed)))
+    }
+
+    /// Takes the number of a text that was read after `before` was counted and before `now_ns`.
+    pub(super) fn learn(&self, before: Count, processes: u64, now_ns: u64) {
+        // The text may be shown to others, and later sums are at least as large.
         self.served.fetch_max(processes, Ordering::Relaxed);
-    }
-
-    /// Compares with a text that was read after `before` forks had been counted. Returns whether the base is exact now.
-    ///
-    /// A fork that the kernel has counted but the tracepoint has not makes the difference too large, never too small.
-    /// A task of that kind is running or runnable, so if only the reader ran and nothing was counted meanwhile, there was none.
-    pub(super) fn learn(&self, before: u64, processes: u64, procs_running: u64) -> bool {
-        let exact = procs_running <= 1 && self.counted() == before;
-        let base = processes.saturating_sub(before);
-        if exact {
-            self.base.store(base, Ordering::Relaxed);
-        } else {
-            self.base.fetch_min(base, Ordering::Relaxed);
+        let mut bounds = lock(&self.bounds);
+        // Of several readers' marks, the latest holds for all.
+        bounds.mark = bounds.mark.max(now_ns.saturating_add(CLOCKS_DIFFER_NS));
+        for cpu in 0..self.cpus {
+            self.words.store(cpu * WORDS + MARK, bounds.mark);
         }
-        if !self.is_proven() && (exact || self.is_long_known(clock::monotonic_ns())) {
-            self.proven.store(true, Ordering::Relaxed);
+        // A fork that is not in the following count sees the mark.
+        fence(Ordering::SeqCst);
+        let after = self.count();
+        if after.late != bounds.late {
+            bounds.least = 0;
+            bounds.late = after.late;
         }
-        exact
-    }
-
-    /// Whether the first text is so old that all forks that were in between then have been counted.
-    fn is_long_known(&self, now_ns: u64) -> bool {
-        let first = self.first_look_ns.compare_exchange(
-            0,
-            now_ns.max(1),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
-        first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= PROVEN_AFTER_NS)
+        let least = processes.saturating_sub(after.forks);
+        let most = processes.saturating_sub(before.forks);
+        bounds.least = bounds.least.max(least);
+        bounds.most = bounds.most.min(most);
+        if bounds.least > bounds.most {
+            // The tracepoint has missed forks.
+            (bounds.least, bounds.most) = (least, most);
+        }
     }
 
     /// The sum, waiting a moment until it reaches the number of a text.
-    pub(super) fn total_after(&self, processes: u64) -> u64 {
+    pub(super) fn total_after(&self, processes: u64) -> Option<u64> {
         for _ in 0..RETRIES {
-            if self.total() >= processes {
+            if self.total().is_none_or(|total| total >= processes) {
                 break;
             }
             thread::sleep(RETRY_AFTER);
         }
         self.total()
-    }
-}
-
-/// Before a text was compared there is no base, and so no number to return.
-fn sum(base: u64, counted: u64) -> u64 {
-    if base == u64::MAX {
-        0
-    } else {
-        base.wrapping_add(counted)
     }
 }
 
@@ -143,67 +152,106 @@ mod tests {
         let file = rustix::fs::memfd_create("forks", rustix::fs::MemfdFlags::CLOEXEC)
             .expect("memory can be had");
         rustix::fs::ftruncate(&file, rustix::param::page_size() as u64).expect("it grows");
-        Forks::new(Mapping::new(&file, 2 * LINE).expect("it can be mapped"), 2)
+        Forks::new(Mapping::new(&file, 2 * WORDS).expect("it can be mapped"), 2)
+    }
+
+    /// What the tracepoint does.
+    fn fork(forks: &Forks, cpu: usize, start_ns: u64) {
+        let at = cpu * WORDS;
+        let is_late = start_ns < forks.words.load(at + MARK);
+        let add = 1 + if is_late { LATE_FORK } else { 0 };
+        forks.words.store(at, forks.words.load(at) + add);
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn one_text_proves_it_between_two_forks_on_a_machine_that_always_forks() {
+        let forks = forks();
+        fork(&forks, 0, SECOND);
+        fork(&forks, 1, SECOND);
+        forks.learn(forks.count(), 1002, 2 * SECOND);
+        assert_eq!(forks.total(), Some(1002));
+        fork(&forks, 0, 3 * SECOND);
+        assert_eq!(forks.total(), Some(1003));
     }
 
     #[test]
-    fn a_fork_on_its_way_is_not_taken_for_an_old_one() {
+    fn a_fork_on_its_way_makes_the_text_serve_again_once_it_is_counted() {
         let forks = forks();
-        // 1000 before; one more was counted by the kernel but not by the tracepoint.
-        assert!(!forks.learn(0, 1001, 2));
-        forks.give_out(1001);
-        forks.counted.store(0, 1);
-        assert_eq!(forks.total(), 1002, "one too many: it was counted twice");
-        assert!(!forks.is_proven(), "and so it is not given out");
-        assert!(forks.learn(1, 1001, 1));
-        assert!(forks.is_proven());
-        assert_eq!(forks.total(), 1001);
-        forks.counted.store(0, 5);
-        assert_eq!(forks.total(), 1005);
+        // 1000 before, and one that the kernel has counted, and the tracepoint not yet.
+        forks.learn(forks.count(), 1001, 2 * SECOND);
+        fork(&forks, 1, 3 * SECOND);
+        assert_eq!(forks.total(), Some(1002));
+        fork(&forks, 0, SECOND);
+        assert_eq!(forks.total(), None, "it may be counted twice");
+        forks.learn(forks.count(), 1002, 4 * SECOND);
+        assert_eq!(forks.total(), Some(1002));
     }
 
     #[test]
-    fn time_proves_it_where_others_always_run() {
+    fn several_texts_prove_it_where_each_has_forks_around_it() {
         let forks = forks();
-        assert!(!forks.learn(0, 1001, 2));
-        assert!(!forks.is_long_known(clock::monotonic_ns()));
-        assert!(forks.is_long_known(clock::monotonic_ns() + PROVEN_AFTER_NS));
+        // 1000 before. The text has one of two forks during the first reading, …
+        let before = forks.count();
+        fork(&forks, 0, SECOND);
+        fork(&forks, 0, SECOND);
+        forks.learn(before, 1001, 2 * SECOND);
+        assert_eq!(forks.total(), None);
+        // … all during the second, …
+        let before = forks.count();
+        fork(&forks, 0, 3 * SECOND);
+        forks.learn(before, 1003, 4 * SECOND);
+        assert_eq!(forks.total(), None);
+        // … and none during the third.
+        let before = forks.count();
+        fork(&forks, 1, 5 * SECOND);
+        forks.learn(before, 1003, 6 * SECOND);
+        assert_eq!(forks.total(), Some(1004));
+    }
+
+    #[test]
+    fn a_late_fork_voids_only_the_lower_bound() {
+        let forks = forks();
+        // 1000 before, and one on its way.
+        forks.learn(forks.count(), 1001, 2 * SECOND);
+        fork(&forks, 0, SECOND);
+        // The text of the second reading has the fork that is counted during it.
+        let before = forks.count();
+        fork(&forks, 0, 3 * SECOND);
+        forks.learn(before, 1002, 4 * SECOND);
+        assert_eq!(forks.total(), None, "between 1000 and 1001");
+        let before = forks.count();
+        fork(&forks, 0, 5 * SECOND);
+        forks.learn(before, 1002, 6 * SECOND);
+        assert_eq!(forks.total(), Some(1003));
     }
 
     #[test]
     fn the_number_never_runs_backwards() {
         let forks = forks();
-        assert!(forks.learn(0, 1000, 1));
-        forks.give_out(1001);
-        assert_eq!(forks.total(), 1001);
-        forks.counted.store(0, 2);
-        assert_eq!(forks.total(), 1002);
-    }
-
-    #[test]
-    fn the_smallest_difference_counts_while_others_run() {
-        let forks = forks();
-        for processes in [1003, 1001, 1002] {
-            assert!(!forks.learn(0, processes, 3));
-        }
-        assert_eq!(forks.total(), 1001);
+        // 1000 before, and two during each reading.
+        let before = forks.count();
+        fork(&forks, 0, SECOND);
+        forks.learn(before, 1002, 2 * SECOND);
+        assert_eq!(forks.total(), None);
+        forks.learn(forks.count(), 1001, 3 * SECOND);
+        assert_eq!(forks.total(), Some(1002), "as the text before");
+        fork(&forks, 0, 4 * SECOND);
+        fork(&forks, 0, 4 * SECOND);
+        assert_eq!(forks.total(), Some(1003));
     }
 
     #[test]
     fn what_the_tracepoint_missed_is_made_good() {
         let forks = forks();
-        forks.learn(0, 1000, 1);
-        assert_eq!(forks.total(), 1000);
-        assert_eq!(forks.total_after(1003), 1000, "it does not wait forever");
-        assert!(forks.learn(0, 1003, 1));
-        assert_eq!(forks.total(), 1003);
-    }
-
-    #[test]
-    fn a_fork_during_the_read_proves_nothing() {
-        let forks = forks();
-        forks.counted.store(0, 1);
-        assert!(!forks.learn(0, 1001, 1));
-        assert_eq!(forks.base.load(Ordering::Relaxed), 1001);
+        forks.learn(forks.count(), 1000, SECOND);
+        assert_eq!(
+            forks.total_after(1003),
+            Some(1000),
+            "it does not wait forever"
+        );
+        forks.learn(forks.count(), 1003, 2 * SECOND);
+        assert_eq!(forks.total(), Some(1003));
     }
 }

@@ -21,8 +21,15 @@ pub(super) struct Known {
     pub(super) page_size: u64,
 }
 
-/// `/proc/stat` except for the counts by interrupt and `btime`: the parts that `run` was to collect.
-pub(super) fn stat(to: &mut MachineStat, slot: &Slot, run: &Run, routes: &Routes, known: &Known) {
+/// `/proc/stat` except for the counts by interrupt and `btime`: the parts that `run` was to collect. Returns whether the
+/// number of forks is certain, if it is among them.
+pub(super) fn stat(
+    to: &mut MachineStat,
+    slot: &Slot,
+    run: &Run,
+    routes: &Routes,
+    known: &Known,
+) -> bool {
     if run.want & WANT_TIMES != 0 {
         cpu_times(to, slot, routes, known);
     }
@@ -45,7 +52,7 @@ pub(super) fn stat(to: &mut MachineStat, slot: &Slot, run: &Run, routes: &Routes
         }
     }
     if run.want & WANT_COUNTS == 0 {
-        return;
+        return true;
     }
     let (mut intr, mut ctxt, mut blocked) = (0_u64, 0_u64, 0_u32);
     for record in records() {
@@ -70,11 +77,13 @@ pub(super) fn stat(to: &mut MachineStat, slot: &Slot, run: &Run, routes: &Routes
     };
     to.intr = intr.wrapping_add(errors);
     to.ctxt = ctxt;
-    to.processes = if routes.scalars & Scalar::TotalForks.bit() != 0 {
-        run.scalars[Scalar::TotalForks as usize]
+    let processes = if routes.scalars & Scalar::TotalForks.bit() != 0 {
+        Some(run.scalars[Scalar::TotalForks as usize])
     } else {
         slot.object().forks().total()
     };
+    to.processes = processes.unwrap_or_default();
+    processes.is_some()
 }
 
 fn cpu_times(to: &mut MachineStat, slot: &Slot, routes: &Routes, known: &Known) {

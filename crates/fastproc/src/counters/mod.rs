@@ -1,5 +1,5 @@
-//! The machine-wide counters: `/proc/stat`, `/proc/vmstat`, `/proc/softirqs`, `/proc/interrupts`, `/proc/uptime` from
-//! the kernel's own structures, in one run, and rendered to the kernel's own bytes.
+//! The machine-wide counters: `/proc/stat`, `/proc/vmstat`, `/proc/softirqs`, `/proc/interrupts` from the kernel's
+//! own structures, in one run, and rendered to the kernel's own bytes.
 //!
 //! ```no_run
 //! use fastproc::counters::{Counters, Want};
@@ -17,8 +17,9 @@
 //! # Trust
 //!
 //! When [`Counters`] opens, and every few seconds, after CPU hotplug and after a step of the clock, every line is
-//! compared with the kernel's text. A line that differs comes from the text from then on. Where BPF cannot be
-//! used, all lines do; `fastproc doctor` shows which and why. The dirty thresholds of `/proc/vmstat` are not
+//! compared with the kernel's text. A line that differs comes from the text from then on, and with it all lines of its
+//! file, so that no file costs more than its text. Where BPF cannot be used, all lines do; `fastproc doctor` shows which
+//! and why. The dirty thresholds of `/proc/vmstat` are not
 //! counters: the kernel computes them for each reader. If their inputs cannot be read, they come from a text that
 //! is at most [`Counters::text_latency`] old. (The kernel shows other thresholds to a reader with real-time
 //! priority.)
@@ -102,6 +103,7 @@ pub struct Options {
     stat_irqs_latency: Duration,
     text_latency: Duration,
     check_interval: Duration,
+    line_by_line: bool,
     /// A line that is made wrong, to test the comparison.
     #[cfg(test)]
     disagree: Option<&'static str>,
@@ -117,6 +119,7 @@ impl Default for Options {
             stat_irqs_latency: Duration::ZERO,
             text_latency: Duration::from_millis(100),
             check_interval: Duration::from_secs(5),
+            line_by_line: false,
             #[cfg(test)]
             disagree: None,
         }
@@ -176,6 +179,16 @@ impl Options {
         self
     }
 
+    /// Whether to read every line by BPF for which that is possible, even if other lines need the text: to compare them.
+    /// Otherwise one line that comes from the text brings all others with it, because reading the text costs the same
+    /// for one line as for all. Default: false.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn line_by_line(mut self, line_by_line: bool) -> Self {
+        self.line_by_line = line_by_line;
+        self
+    }
+
     /// Opens the counters and compares every line with the kernel's text, which takes some tens of
     /// milliseconds. If BPF cannot be used, [`Counters::unavailable`] says why, and the counters come from
     /// the kernel's files. A file that cannot be read fails when its values are collected.
@@ -199,6 +212,7 @@ impl Options {
             check_interval_ns: AtomicU64::new(self.check_interval.as_nanos() as u64),
             checks: AtomicU64::new(0),
             next_slot: AtomicUsize::new(0),
+            line_by_line: self.line_by_line,
             jiffy: jiffy(),
             #[cfg(test)]
             disagree: self.disagree,
@@ -255,6 +269,7 @@ pub(crate) struct Shared {
     check_interval_ns: AtomicU64,
     checks: AtomicU64,
     next_slot: AtomicUsize,
+    line_by_line: bool,
     jiffy: Duration,
     #[cfg(test)]
     disagree: Option<&'static str>,

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Error,
-    forks::{Forks, LINE},
+    forks::{Forks, WORDS},
     layout::{Block, Config, Cpu, IRQ_ROWS, Irq, IrqWords, Located, MAX_NODES, Place, Run},
 };
 use crate::kernel::{KernelTypes, Loader, Mapping, ObjectFile, object_file, run};
@@ -152,7 +152,7 @@ impl Object {
             hot: loaded.map("hot", slots * max_hot)?,
             irq_rows: loaded.map("irq_rows", irq_rows * irq_row_words(cpus))?,
             irq_words: loaded.map("irq_words", irq_rows)?,
-            forks: Forks::new(loaded.map("forks", cpus * LINE as u32)?, cpus),
+            forks: Forks::new(loaded.map("forks", cpus * WORDS as u32)?, cpus),
             located: loaded.map("located", 1)?,
             nodes: loaded.map("nodes", MAX_NODES)?,
             anchors: loaded.map("anchors", cpus)?,

@@ -55,6 +55,8 @@ enum Gathered {
     Hotplug,
     /// The interrupts cannot be listed, or no longer fit into the row.
     NoIrqs,
+    /// The number of forks is not certain; all other values are.
+    Forks,
 }
 
 /// Reads counters on one thread. Several readers can run at once, and do not wait for each other.
@@ -74,8 +76,10 @@ pub struct Reader {
     hot: Vec<u32>,
     list_failures: u32,
     text_stat: MachineStat,
+    /// The text of `/proc/vmstat` that was read last, if `text_vmstat_parsed`.
     text_vmstat: VmStat,
-    /// When `text_vmstat` was read.
+    text_vmstat_parsed: bool,
+    /// When it was read; 0 if never.
     text_vmstat_ns: u64,
     scratch: [Sample; 3],
     stat_text: machine_stat::Renderer,
@@ -83,11 +87,17 @@ pub struct Reader {
     softirqs: Option<Softirqs>,
     softirqs_text: softirqs::Renderer,
     interrupts: InterruptRows,
-    small: Vec<u8>,
     files: Vec<(MachineFile, KeptFile)>,
     since_check: u32,
     checked_ns: u64,
     recheck: bool,
+}
+
+impl Gathered {
+    /// Whether the values belong together.
+    fn is_usable(self) -> bool {
+        matches!(self, Self::Done | Self::Forks)
+    }
 }
 
 impl Reader {
@@ -110,6 +120,7 @@ impl Reader {
             list_failures: 0,
             text_stat: MachineStat::default(),
             text_vmstat: VmStat::default(),
+            text_vmstat_parsed: false,
             text_vmstat_ns: 0,
             scratch: Default::default(),
             stat_text: machine_stat::Renderer::default(),
@@ -117,7 +128,6 @@ impl Reader {
             softirqs: None,
             softirqs_text: softirqs::Renderer::default(),
             interrupts: InterruptRows::default(),
-            small: Vec::new(),
             files: Vec::new(),
             since_check: 0,
             checked_ns: 0,
@@ -170,24 +180,11 @@ impl Reader {
             return self.read_texts(want, sample);
         };
         let mut plan = self.current_plan(kernel);
-        let stat = Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS;
-        let whole = (if plan.stat_whole {
-            want & stat
-        } else {
-            Want::empty()
-        }) | (if plan.vm_whole {
-            want & Want::VMSTAT
-        } else {
-            Want::empty()
-        });
-        if !whole.is_empty() {
-            self.read_texts(whole, sample)?;
-            let rest = want & !whole;
-            return if rest.is_empty() {
-                Ok(())
-            } else {
-                self.collect_into(rest, sample)
-            };
+        let from_text = self.needs_text(kernel, &plan, want);
+        self.read_texts(from_text, sample)?;
+        let want = want - from_text;
+        if want.is_empty() {
+            return Ok(());
         }
 
         let latency = shared.stat_irqs_latency_ns.load(Ordering::Relaxed);
@@ -199,8 +196,10 @@ impl Reader {
         } else {
             Irqs::Exact
         };
-        match self.gather(kernel, &plan, want, irqs, sample)? {
-            Gathered::Done => self.list_failures = 0,
+        let gathered = self.gather(kernel, &plan, want, irqs, sample)?;
+        match gathered {
+            Gathered::Forks if !shared.line_by_line => return self.read_texts(want, sample),
+            Gathered::Done | Gathered::Forks => self.list_failures = 0,
             Gathered::Hotplug => {
                 self.after_hotplug(kernel)?;
                 return self.read_texts(want, sample);
@@ -223,7 +222,8 @@ impl Reader {
             sample.stat.btime = btime;
             self.recheck |= stepped;
         }
-        self.overlay(kernel, &plan, want, sample)?;
+        let forks_known = gathered == Gathered::Done;
+        self.overlay(&plan, want, forks_known, sample)?;
 
         self.since_check = self.since_check.saturating_add(1);
         let taken = sample.taken.as_nanos() as u64;
@@ -237,23 +237,26 @@ impl Reader {
             self.check_lines(kernel, false, false)?;
             plan = self.current_plan(kernel);
             // Values that were collected before a line was found to differ cannot be trusted.
-            self.overlay(kernel, &plan, want, sample)?;
+            let from_text = self.needs_text(kernel, &plan, want);
+            self.read_texts(from_text, sample)?;
+            self.overlay(&plan, want - from_text, forks_known, sample)?;
         }
         Ok(())
     }
 
-    /// Reads both files of the kernel.
+    /// Reads files of the kernel.
     fn read_texts(&mut self, want: Want, sample: &mut Sample) -> Result<(), Error> {
+        if want.is_empty() {
+            return Ok(());
+        }
         sample.taken = Duration::from_nanos(clock::monotonic_ns());
         if want.intersects(Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS) {
             self.irqs_generation = 0;
             sample.irqs_taken = sample.taken;
-            let text = self.kept(MachineFile::Stat).read()?;
-            sample.stat.parse_into(text)?;
+            sample.stat.parse_into(self.stat_file()?)?;
         }
         if want.contains(Want::VMSTAT) {
-            let text = self.kept(MachineFile::Vmstat).read()?;
-            sample.vmstat.parse_into(text)?;
+            sample.vmstat.parse_into(self.vmstat_file()?)?;
         }
         Ok(())
     }
@@ -282,6 +285,7 @@ impl Reader {
         }
         let wants_stat = parts != 0;
         let wants_irqs = want.contains(Want::STAT) && irqs != Irqs::Keep && !intr_from_text;
+        let mut forks_known = true;
         let mut read_ns = 0;
         let mut attempts = 0;
         let run = loop {
@@ -322,7 +326,7 @@ impl Reader {
             if plan.routes.has_hotplug && !states.eq(plan.routes.hotplug.iter().copied()) {
                 return Ok(Gathered::Hotplug);
             }
-            gather::stat(&mut to.stat, slot, &run, &plan.routes, &plan.known);
+            forks_known = gather::stat(&mut to.stat, slot, &run, &plan.routes, &plan.known);
         }
         if wants_irqs {
             if descriptors
@@ -393,7 +397,11 @@ impl Reader {
         if let Some(line) = self.shared.disagree {
             distort(line, plan, to);
         }
-        Ok(Gathered::Done)
+        Ok(if forks_known {
+            Gathered::Done
+        } else {
+            Gathered::Forks
+        })
     }
 }
 

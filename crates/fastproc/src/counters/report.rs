@@ -35,8 +35,6 @@ pub enum WhyText {
     NohzFull,
     /// The memory and the text disagreed.
     Disagreed,
-    /// The file has a form that this library cannot render.
-    Shape,
 }
 
 /// The result of comparing a line with the kernel's text.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    Error,
+    Error, Want,
     descriptors::Descriptors,
     gather::{self, DirtyLines, Known},
     kinds::Scalar,
@@ -50,10 +50,12 @@ pub(super) struct Plan {
     pub(super) irq_columns: usize,
     /// Derived from the lines: which ones must be read from the text each time.
     pub(super) stat_from_text: Vec<usize>,
-    pub(super) stat_whole: bool,
     pub(super) vm_from_text: Vec<usize>,
     pub(super) vm_computed: Vec<usize>,
-    pub(super) vm_whole: bool,
+    /// Of which files, or parts of them, all lines come from the text.
+    pub(super) whole: Want,
+    /// Of which at least one line does.
+    pub(super) partly: Want,
     pub(super) scalars: u32,
 }
 
@@ -87,10 +89,10 @@ impl Plan {
             names,
             irq_columns,
             stat_from_text: Vec::new(),
-            stat_whole: false,
             vm_from_text: Vec::new(),
             vm_computed: Vec::new(),
-            vm_whole: false,
+            whole: Want::empty(),
+            partly: Want::empty(),
             scalars: 0,
         };
         plan.renew_stat_lines();
@@ -137,11 +139,7 @@ impl Plan {
     /// Derives from the routes of the lines what must be read.
     pub(super) fn derive(&mut self) {
         let from_text = |lines: &[Line], computed: bool| -> Vec<usize> {
-            let is = |line: &Line| match line.route {
-                Route::Text(WhyText::Computed) => computed,
-                Route::Text(_) => !computed,
-                _ => false,
-            };
+            let is = |line: &Line| line.is_from_text() && line.is_computed() == computed;
             lines
                 .iter()
                 .enumerate()
@@ -152,11 +150,20 @@ impl Plan {
         self.stat_from_text = from_text(&self.stat, false);
         self.vm_from_text = from_text(&self.vmstat, false);
         self.vm_computed = from_text(&self.vmstat, true);
-        let shape = |line: &Line| line.route == Route::Text(WhyText::Shape);
-        self.stat_whole =
-            self.stat_from_text.len() == self.stat.len() || self.stat.iter().any(shape);
-        self.vm_whole =
-            self.vm_from_text.len() == self.vmstat.len() || self.vmstat.iter().any(shape);
+        let cpus = 1 + self.routes.online.len();
+        let parts = [
+            (Want::STAT, &self.stat[..]),
+            (Want::CPU_TIMES, &self.stat[..cpus]),
+            (Want::SOFTIRQS, &self.stat[self.stat.len() - 1..]),
+            (Want::VMSTAT, &self.vmstat[..]),
+        ];
+        (self.whole, self.partly) = (Want::empty(), Want::empty());
+        for (part, lines) in parts {
+            // Computed lines are kept for a while.
+            let from_text = |line: &Line| line.is_from_text() && !line.is_computed();
+            self.whole.set(part, lines.iter().all(from_text));
+            self.partly.set(part, lines.iter().any(from_text));
+        }
         self.scalars = self.routes.scalars;
     }
 
@@ -304,12 +311,11 @@ impl Kernel {
         let plan = self.plan();
         let stat = plan.stat.iter().map(|line| line.report("/proc/stat"));
         let vmstat = plan.vmstat.iter().map(|line| line.report("/proc/vmstat"));
-        let intr = plan.stat.iter().find(|line| line.name == "intr");
         Report {
             unavailable: None,
             symbols: plan.routes.symbols,
             typed_loads: self.object.loads.cast,
-            latency_knob: !plan.stat_whole && intr.is_some_and(|line| !line.is_from_text()),
+            latency_knob: !plan.partly.contains(Want::STAT),
             checks,
             lines: stat.chain(vmstat).collect(),
         }

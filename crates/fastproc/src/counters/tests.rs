@@ -12,6 +12,7 @@ fn open(options: Options) -> Option<Counters> {
         return None;
     }
     let counters = options
+        .line_by_line(true)
         .text_latency(Duration::ZERO)
         .open()
         .expect("it opens");
@@ -199,6 +200,62 @@ fn a_line_that_disagrees_comes_from_the_text_from_then_on() {
         assert_eq!(others.count(), 0, "only {name} is given up");
         agrees(&counters, file);
     }
+}
+
+#[test]
+fn one_line_from_the_text_brings_all_others_so_that_nothing_is_paid_twice() {
+    if !gate::bpf() {
+        return;
+    }
+    let options = Options {
+        disagree: Some("ctxt"),
+        ..Options::new()
+    };
+    let counters = options.open().expect("it opens");
+    assert!(!counters.report().latency_knob, "it has nothing to save");
+    let mut reader = counters.reader();
+    let before = reader.shortcuts();
+    let sample = reader.collect(Want::STAT).expect("it collects").clone();
+    assert!(sample.stat.ctxt > 0 && sample.stat.processes > 0);
+    reader.stat().expect("it reads");
+    assert_eq!(reader.shortcuts(), before, "BPF has counted interrupts");
+    agrees(&counters, MachineFile::Stat);
+}
+
+#[test]
+fn forks_are_certain_beside_a_process_that_forks_all_the_time() {
+    if !gate::bpf() {
+        return;
+    }
+    // The shell forks for each subshell.
+    let mut forking = std::process::Command::new("sh")
+        .args(["-c", "while :; do (:); done"])
+        .spawn()
+        .expect("there is a shell");
+    let counters = Options::new().symbols(false).open().expect("it opens");
+    let mut reader = counters.reader();
+    let number = || {
+        let text = std::fs::read("/proc/stat").expect("it reads");
+        let parsed = crate::text::machine_stat::MachineStat::parse(&text);
+        parsed.expect("it is valid").processes
+    };
+    let (mut by_bpf, mut outside) = (0, Vec::new());
+    for _ in 0..200 {
+        let earlier = reader.shortcuts();
+        let before = number();
+        let sample = reader.collect(Want::STAT).expect("it collects");
+        let ours = sample.stat.processes;
+        let after = number();
+        by_bpf += u32::from(reader.shortcuts() != earlier);
+        // Some may be on their way, or preempted there.
+        if ours + 64 < before || ours > after {
+            outside.push([before, ours, after]);
+        }
+    }
+    forking.kill().expect("it runs");
+    forking.wait().expect("it ends");
+    assert_eq!(outside, [[0; 3]; 0]);
+    assert!(by_bpf > 0, "all came from the text");
 }
 
 #[test]

@@ -42,6 +42,11 @@ impl Line {
         matches!(self.route, Route::Text(_))
     }
 
+    /// Whether the kernel computes it for each reader.
+    pub(super) fn is_computed(&self) -> bool {
+        self.route == Route::Text(WhyText::Computed)
+    }
+
     /// Records one round: our numbers before, the kernel's, our numbers after. Returns whether the kernel's
     /// were in between.
     fn compare(

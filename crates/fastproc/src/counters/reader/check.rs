@@ -1,6 +1,6 @@
 //! The comparison with the kernel's text: at start, every few seconds, and when something changed.
 
-use std::{sync::atomic::Ordering, thread, time::Duration};
+use std::sync::atomic::Ordering;
 
 use super::{Gathered, Irqs, Reader};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
         shared::{Kernel, Plan, lock},
         trust::{self, StatLine},
     },
-    text::{interrupts::Interrupts, machine_stat::MachineStat},
+    text::interrupts::Interrupts,
 };
 
 impl Reader {
@@ -46,9 +46,6 @@ impl Reader {
         let Some(_guard) = guard else { return Ok(()) };
         let mut plan = (*kernel.plan()).clone();
         self.learn_errors(&mut plan)?;
-        if first {
-            self.learn_forks(kernel, &plan)?;
-        }
         for line in plan.stat.iter_mut().chain(&mut plan.vmstat) {
             line.begin_batch();
         }
@@ -108,33 +105,32 @@ impl Reader {
         for _ in 0..rounds {
             let both = Want::STAT | Want::VMSTAT;
             let mut gathered = self.gather(kernel, plan, both, Irqs::Each, &mut before)?;
+            let known_before = gathered == Gathered::Done;
             before.stat.btime = self.boot.read().0;
-            let forks = kernel.object.forks();
-            let counted = forks.counted();
-            self.read_stat()?;
-            let MachineStat {
-                processes,
-                procs_running,
-                ..
-            } = self.text_stat;
-            forks.learn(counted, processes, procs_running);
-            if gathered == Gathered::Done {
+            let line = plan.stat_line(StatLine::Processes);
+            let is_counted = plan.stat[line].route == Route::Tracepoint;
+            self.read_stat(is_counted.then_some(kernel))?;
+            let processes = self.text_stat.processes;
+            if gathered.is_usable() {
                 gathered = self.gather(kernel, plan, both, Irqs::Each, &mut between)?;
             }
             between.stat.btime = self.boot.read().0;
-            let line = plan.stat_line(StatLine::Processes);
-            if gathered == Gathered::Done
-                && plan.stat[line].route == Route::Tracepoint
-                && between.stat.processes < processes
-            {
-                between.stat.processes = forks.total_after(processes);
+            if is_counted && gathered.is_usable() {
+                let forks = kernel.object.forks();
+                // An unknown number is not compared: the text serves in its place.
+                if !known_before {
+                    before.stat.processes = processes;
+                }
+                if between.stat.processes < processes {
+                    between.stat.processes = forks.total_after(processes).unwrap_or(processes);
+                }
             }
             self.read_vmstat()?;
-            if gathered == Gathered::Done {
+            if gathered.is_usable() {
                 gathered = self.gather(kernel, plan, Want::VMSTAT, Irqs::Keep, &mut after)?;
             }
             match gathered {
-                Gathered::Done => {}
+                Gathered::Done | Gathered::Forks => {}
                 Gathered::Hotplug => {
                     plan.routes = kernel.resolve()?;
                     plan.renew_stat_lines();
@@ -176,26 +172,6 @@ impl Reader {
                 .row("ERR")
                 .and_then(|row| row.counts.first())
                 .map_or(0, |&n| u64::from(n));
-        }
-        Ok(())
-    }
-
-    /// Takes the forks before the counter existed from the text. On a busy machine there may be forks in between: then
-    /// it is repeated over some milliseconds.
-    fn learn_forks(&mut self, kernel: &Kernel, plan: &Plan) -> Result<(), Error> {
-        let line = plan.stat_line(StatLine::Processes);
-        if plan.stat[line].route != Route::Tracepoint {
-            return Ok(());
-        }
-        let forks = kernel.object.forks();
-        for _ in 0..trust::ROUNDS {
-            let counted = forks.counted();
-            self.read_stat()?;
-            let text = &self.text_stat;
-            if forks.learn(counted, text.processes, text.procs_running) {
-                break;
-            }
-            thread::sleep(Duration::from_millis(1));
         }
         Ok(())
     }

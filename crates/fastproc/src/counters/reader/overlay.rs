@@ -1,49 +1,69 @@
-//! The lines that come from the kernel's text, in place of our values.
+//! What comes from the kernel's text, and the reading of it.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use super::Reader;
 use crate::{
     counters::{
-        Error, MachineFile, Want,
+        Error, MachineFile, Want, clock,
+        layout::Run,
         report::Route,
         sample::Sample,
-        shared::{Kernel, Plan},
+        shared::{Kernel, Plan, lock},
         trust::StatLine,
     },
     text::machine_stat::MachineStat,
 };
 
 impl Reader {
+    /// What must be read from the text now. A text costs the same for one line as for all, so if any line needs it, all
+    /// lines come from it.
+    pub(super) fn needs_text(&self, kernel: &Kernel, plan: &Plan, want: Want) -> Want {
+        if self.shared.line_by_line {
+            return want & plan.whole;
+        }
+        let mut from_text = want & plan.partly;
+        let forks = plan.stat[plan.stat_line(StatLine::Processes)].route;
+        if want.contains(Want::STAT)
+            && forks == Route::Tracepoint
+            && kernel.object.forks().total().is_none()
+        {
+            from_text |= Want::STAT;
+        }
+        if from_text.contains(Want::STAT) {
+            from_text |= want & (Want::CPU_TIMES | Want::SOFTIRQS);
+        }
+        if want.contains(Want::VMSTAT) && self.are_computed_lines_due(plan) {
+            from_text |= Want::VMSTAT;
+        }
+        from_text
+    }
+
+    fn are_computed_lines_due(&self, plan: &Plan) -> bool {
+        let latency = self.shared.text_latency_ns.load(Ordering::Relaxed);
+        let age = clock::monotonic_ns().saturating_sub(self.text_vmstat_ns);
+        !plan.vm_computed.is_empty() && (self.text_vmstat_ns == 0 || age >= latency)
+    }
+
     /// Replaces the lines that come from the text.
     pub(super) fn overlay(
         &mut self,
-        kernel: &Kernel,
         plan: &Plan,
         want: Want,
+        forks_known: bool,
         sample: &mut Sample,
     ) -> Result<(), Error> {
         let stat = Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS;
-        let forks = kernel.object.forks();
-        let processes = plan.stat_line(StatLine::Processes);
-        let unproven = want.contains(Want::STAT)
-            && plan.stat[processes].route == Route::Tracepoint
-            && !forks.is_proven();
-        if unproven || want.intersects(stat) && !plan.stat_from_text.is_empty() {
-            let counted = forks.counted();
-            self.read_stat()?;
+        let unproven = (!forks_known).then(|| plan.stat_line(StatLine::Processes));
+        if unproven.is_some() || want.intersects(stat) && !plan.stat_from_text.is_empty() {
+            self.read_stat(None)?;
             let text = &self.text_stat;
-            if unproven {
-                forks.learn(counted, text.processes, text.procs_running);
-                forks.give_out(text.processes);
-            }
             if text.cpus.len() == sample.stat.cpus.len() {
-                let unproven = unproven.then_some(processes);
                 for &line in plan.stat_from_text.iter().chain(&unproven) {
-                    copy_line(&mut sample.stat, &self.text_stat, line);
+                    copy_line(&mut sample.stat, text, line);
                 }
             } else {
-                sample.stat.clone_from(&self.text_stat);
+                sample.stat.clone_from(text);
             }
             if plan
                 .stat_from_text
@@ -56,15 +76,10 @@ impl Reader {
         if want.contains(Want::VMSTAT)
             && !(plan.vm_from_text.is_empty() && plan.vm_computed.is_empty())
         {
-            let now = sample.taken.as_nanos() as u64;
-            let latency = self.shared.text_latency_ns.load(Ordering::Relaxed);
-            if !plan.vm_from_text.is_empty()
-                || self.text_vmstat.values.is_empty()
-                || now.saturating_sub(self.text_vmstat_ns) >= latency
-            {
-                self.read_vmstat()?;
-                self.text_vmstat_ns = now;
+            if !plan.vm_from_text.is_empty() || self.are_computed_lines_due(plan) {
+                self.vmstat_file()?;
             }
+            self.parse_vmstat()?;
             let text = &self.text_vmstat.values;
             for &line in plan.vm_from_text.iter().chain(&plan.vm_computed) {
                 if let (Some(to), Some(&value)) =
@@ -77,21 +92,76 @@ impl Reader {
         Ok(())
     }
 
-    pub(super) fn read_vmstat(&mut self) -> Result<(), Error> {
-        let mut parsed = std::mem::take(&mut self.text_vmstat);
-        let text = self.kept(MachineFile::Vmstat).read()?;
-        let result = parsed.parse_into(text);
-        self.text_vmstat = parsed;
-        Ok(result?)
+    /// Reads `/proc/vmstat`. Its computed lines serve for a while.
+    pub(super) fn vmstat_file(&mut self) -> Result<&[u8], Error> {
+        self.text_vmstat_ns = clock::monotonic_ns();
+        self.text_vmstat_parsed = false;
+        self.kept(MachineFile::Vmstat).read()
     }
 
-    pub(super) fn read_stat(&mut self) -> Result<(), Error> {
-        let mut parsed = std::mem::take(&mut self.text_stat);
+    pub(super) fn read_vmstat(&mut self) -> Result<(), Error> {
+        self.vmstat_file()?;
+        self.parse_vmstat()
+    }
+
+    fn parse_vmstat(&mut self) -> Result<(), Error> {
+        if !self.text_vmstat_parsed {
+            let mut parsed = std::mem::take(&mut self.text_vmstat);
+            let result = parsed.parse_into(self.kept(MachineFile::Vmstat).text());
+            self.text_vmstat = parsed;
+            result?;
+            self.text_vmstat_parsed = true;
+        }
+        Ok(())
+    }
+
+    /// Reads `/proc/stat`. If the number of forks is not certain, this may make it so.
+    pub(super) fn stat_file(&mut self) -> Result<&[u8], Error> {
+        let shared = Arc::clone(&self.shared);
+        let counted = shared.kernel.as_ref().filter(|kernel| {
+            kernel.object.counts_forks() && kernel.object.forks().total().is_none()
+        });
+        if let Some(kernel) = counted {
+            self.learn_forks(kernel)?;
+            return Ok(self.kept(MachineFile::Stat).text());
+        }
+        self.kept(MachineFile::Stat).read()
+    }
+
+    /// Reads `/proc/stat` between two counts of the forks, and compares.
+    fn learn_forks(&mut self, kernel: &Kernel) -> Result<(), Error> {
+        let forks = kernel.object.forks();
+        let before = forks.count();
         let text = self.kept(MachineFile::Stat).read()?;
-        let result = parsed.parse_into(text);
+        if let Some(processes) = processes(text) {
+            // The machine's clock, which no time namespace shifts.
+            let now_ns = lock(&kernel.slots[self.slot])
+                .slot
+                .collect(Run::default())?
+                .taken_ns;
+            forks.learn(before, processes, now_ns);
+        }
+        Ok(())
+    }
+
+    /// Reads and parses `/proc/stat`. With `learn`, also compares the number of forks if it is certain.
+    pub(super) fn read_stat(&mut self, learn: Option<&Kernel>) -> Result<(), Error> {
+        match learn {
+            Some(kernel) => self.learn_forks(kernel)?,
+            None => drop(self.stat_file()?),
+        }
+        let mut parsed = std::mem::take(&mut self.text_stat);
+        let result = parsed.parse_into(self.kept(MachineFile::Stat).text());
         self.text_stat = parsed;
         Ok(result?)
     }
+}
+
+/// The number in the line `processes`, which is one of the last.
+fn processes(text: &[u8]) -> Option<u64> {
+    let mut lines = text.rsplit(|&byte| byte == b'\n');
+    let number = lines.find_map(|line| line.strip_prefix(b"processes "))?;
+    std::str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// Replaces one line by that of the text.

@@ -5,68 +5,73 @@ use std::sync::Arc;
 use super::Reader;
 use crate::{
     counters::{
-        Error, MachineFile, Want, clock,
+        Error, MachineFile, Want,
         kept_file::KeptFile,
         layout::SOFTIRQS,
         shared::{Plan, lock},
-        trust::{self, StatLine},
     },
-    text::{machine_stat::Moved, softirqs::Softirqs, uptime::Uptime},
+    text::{machine_stat::Moved, softirqs::Softirqs},
 };
 
 impl Reader {
     /// The text of `/proc/stat`, now.
     pub fn stat(&mut self) -> Result<&[u8], Error> {
-        self.shared.check_process()?;
-        if self.whole_from_text(Want::STAT) {
-            return self.file(MachineFile::Stat);
-        }
-        self.collect(Want::STAT)?;
-        Ok(self.render_stat())
+        Ok(self.texts(Want::STAT)?.0)
     }
 
     /// The text of `/proc/vmstat`, now.
     pub fn vmstat(&mut self) -> Result<&[u8], Error> {
-        self.shared.check_process()?;
-        if self.whole_from_text(Want::VMSTAT) {
-            return self.file(MachineFile::Vmstat);
-        }
-        self.collect(Want::VMSTAT)?;
-        Ok(self.vmstat_text.render(&self.sample.vmstat))
+        Ok(self.texts(Want::VMSTAT)?.1)
     }
 
     /// The texts of `/proc/stat` and `/proc/vmstat`, from one collection.
     pub fn stat_and_vmstat(&mut self) -> Result<(&[u8], &[u8]), Error> {
+        self.texts(Want::STAT | Want::VMSTAT)
+    }
+
+    /// The texts of `/proc/stat` and `/proc/vmstat`, of which those in `want` are of now.
+    fn texts(&mut self, want: Want) -> Result<(&[u8], &[u8]), Error> {
         self.shared.check_process()?;
-        if self.whole_from_text(Want::STAT | Want::VMSTAT) {
-            self.stat()?;
-            self.vmstat()?;
-            let stat_whole = self.whole_from_text(Want::STAT);
-            let vmstat_whole = self.whole_from_text(Want::VMSTAT);
-            let kept = |file| {
-                self.files
-                    .iter()
-                    .find(|(known, _)| *known == file)
-                    .map_or(&[][..], |(_, kept)| kept.text())
-            };
-            let stat = if stat_whole {
-                kept(MachineFile::Stat)
-            } else {
-                self.stat_text.text()
-            };
-            let vmstat = if vmstat_whole {
-                kept(MachineFile::Vmstat)
-            } else {
-                self.vmstat_text.text()
-            };
-            return Ok((stat, vmstat));
+        let shared = Arc::clone(&self.shared);
+        let from_text = match &shared.kernel {
+            Some(kernel) => {
+                let plan = self.current_plan(kernel);
+                self.needs_text(kernel, &plan, want)
+            }
+            None => want,
+        };
+        if from_text.contains(Want::STAT) {
+            self.stat_file()?;
         }
-        self.collect(Want::STAT | Want::VMSTAT)?;
-        self.render_stat();
-        Ok((
-            self.stat_text.text(),
-            self.vmstat_text.render(&self.sample.vmstat),
-        ))
+        if from_text.contains(Want::VMSTAT) {
+            self.vmstat_file()?;
+        }
+        let computed = want - from_text;
+        if !computed.is_empty() {
+            self.collect(computed)?;
+        }
+        if computed.contains(Want::STAT) {
+            self.render_stat();
+        }
+        if computed.contains(Want::VMSTAT) {
+            self.vmstat_text.render(&self.sample.vmstat);
+        }
+        let kept = |file| {
+            let mut files = self.files.iter();
+            let kept = files.find(|(known, _)| *known == file);
+            kept.map_or(&[][..], |(_, kept)| kept.text())
+        };
+        let stat = if from_text.contains(Want::STAT) {
+            kept(MachineFile::Stat)
+        } else {
+            self.stat_text.text()
+        };
+        let vmstat = if from_text.contains(Want::VMSTAT) {
+            kept(MachineFile::Vmstat)
+        } else {
+            self.vmstat_text.text()
+        };
+        Ok((stat, vmstat))
     }
 
     /// The text of any of the machine's files, now: computed if possible, otherwise read through a descriptor that
@@ -78,7 +83,6 @@ impl Reader {
             MachineFile::Vmstat => self.vmstat(),
             MachineFile::Softirqs => self.softirqs(),
             MachineFile::Interrupts => self.interrupts(),
-            MachineFile::Uptime => self.uptime(),
             MachineFile::Mtab => self.kept(file).read_watched(),
             _ => self.file(file),
         }
@@ -95,18 +99,6 @@ impl Reader {
         self.stat_text.render(&self.sample.stat, moved)
     }
 
-    fn whole_from_text(&mut self, want: Want) -> bool {
-        let Some(kernel) = &self.shared.kernel else {
-            return true;
-        };
-        let plan = match &mut self.plan {
-            Some(plan) if plan.version == kernel.version() => plan,
-            plan => plan.insert(kernel.plan()),
-        };
-        (want.contains(Want::STAT) && plan.stat_whole)
-            || (want.contains(Want::VMSTAT) && plan.vm_whole)
-    }
-
     pub(super) fn kept(&mut self, file: MachineFile) -> &mut KeptFile {
         let known = self.files.iter().position(|(known, _)| *known == file);
         let at = known.unwrap_or_else(|| {
@@ -120,35 +112,13 @@ impl Reader {
         self.kept(file).read()
     }
 
-    fn uptime(&mut self) -> Result<&[u8], Error> {
-        let shared = Arc::clone(&self.shared);
-        let ours = match &shared.kernel {
-            None => false,
-            Some(kernel) => {
-                let plan = self.current_plan(kernel);
-                plan.stat.first().is_some_and(|line| !line.is_from_text()) && !plan.stat_whole
-            }
-        };
-        if !ours {
-            return self.file(MachineFile::Uptime);
-        }
-        self.collect(Want::CPU_TIMES)?;
-        let uptime = Uptime {
-            up: clock::boottime(),
-            idle: self.sample.stat.total.idle(),
-        };
-        self.small.clear();
-        uptime.render(&mut self.small);
-        Ok(&self.small)
-    }
-
     fn softirqs(&mut self) -> Result<&[u8], Error> {
         let shared = Arc::clone(&self.shared);
         let Some(kernel) = &shared.kernel else {
             return self.file(MachineFile::Softirqs);
         };
         let plan = self.current_plan(kernel);
-        if plan.stat_whole || plan.stat.last().is_none_or(trust::Line::is_from_text) {
+        if plan.partly.contains(Want::SOFTIRQS) {
             return self.file(MachineFile::Softirqs);
         }
         if self.softirqs.is_none() {
@@ -183,13 +153,14 @@ impl Reader {
             return self.file(MachineFile::Interrupts);
         };
         let plan = self.current_plan(kernel);
-        if plan.stat_whole
-            || plan.stat[plan.stat_line(StatLine::Intr)].is_from_text()
-            || self.interrupts.given_up()
-        {
+        if plan.partly.contains(Want::STAT) || self.interrupts.given_up() {
             return self.file(MachineFile::Interrupts);
         }
         self.collect(Want::STAT)?;
+        if self.irqs_generation == 0 {
+            // That came from the text.
+            return self.file(MachineFile::Interrupts);
+        }
         let mut rows = std::mem::take(&mut self.interrupts);
         let result = {
             let mut state = lock(&kernel.slots[self.slot]);
