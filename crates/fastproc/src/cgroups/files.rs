@@ -275,22 +275,26 @@ fn cpu(text: &str) -> Option<Cpu> {
     Some(cpu)
 }
 
-/// The lines of io.stat.
+/// The lines of io.stat. Kernels from 5.14 to 5.16 do not end the line of a device without values, so the next device
+/// follows in it.
 fn io(text: &str, devices: &mut Vec<Device>) {
     for line in text.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let numbers = words.next().and_then(|name| name.split_once(':'));
-        let Some((Ok(major), Ok(minor))) =
-            numbers.map(|(major, minor)| (major.parse(), minor.parse()))
-        else {
-            continue;
-        };
-        let mut device = Device {
-            major,
-            minor,
-            ..Device::default()
-        };
-        for (name, value) in words.filter_map(|word| word.split_once('=')) {
+        let mut device = None;
+        for word in line.split_ascii_whitespace() {
+            let Some((name, value)) = word.split_once('=') else {
+                if let Some((Ok(major), Ok(minor))) = word
+                    .split_once(':')
+                    .map(|(major, minor)| (major.parse(), minor.parse()))
+                {
+                    devices.extend(device.replace(Device {
+                        major,
+                        minor,
+                        ..Device::default()
+                    }));
+                }
+                continue;
+            };
+            let Some(device) = &mut device else { break };
             let place = match name {
                 "rbytes" => &mut device.rbytes,
                 "wbytes" => &mut device.wbytes,
@@ -302,7 +306,7 @@ fn io(text: &str, devices: &mut Vec<Device>) {
             };
             *place = value.parse().unwrap_or(0);
         }
-        devices.push(device);
+        devices.extend(device);
     }
 }
 
@@ -388,6 +392,25 @@ mod tests {
             [1, 2, 3, 4, 5, 6]
         );
         assert_eq!(minor, 3);
+    }
+
+    #[test]
+    fn values_after_several_devices_belong_to_the_last() {
+        let mut devices = Vec::new();
+        let text = "7:7 7:6 8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6\n7:5 7:4 \n";
+        io(text, &mut devices);
+        let seen: Vec<_> = devices
+            .iter()
+            .map(|device| (device.major, device.minor, device.rbytes, device.dios))
+            .collect();
+        let expected = [
+            (7, 7, 0, 0),
+            (7, 6, 0, 0),
+            (8, 0, 1, 6),
+            (7, 5, 0, 0),
+            (7, 4, 0, 0),
+        ];
+        assert_eq!(seen, expected);
     }
 
     #[test]

@@ -104,8 +104,18 @@ fn values(file: &str, text: &str) -> Vec<(String, u64)> {
             all.push((name.into(), number(rest)));
             continue;
         }
-        let values = rest.split(' ').filter_map(|word| word.split_once('='));
-        all.extend(values.map(|(key, value)| (format!("{name} {key}"), number(value))));
+        let mut name = name;
+        for word in rest.split(' ') {
+            match word.split_once('=') {
+                Some((key, value)) => all.push((format!("{name} {key}"), number(value))),
+                // Kernels from 5.14 to 5.16 do not end the line of a device without values.
+                None if word.contains(':') => {
+                    all.push((name.into(), 0));
+                    name = word;
+                }
+                None => {}
+            }
+        }
     }
     all
 }
@@ -228,6 +238,11 @@ mod tests {
                 "io.stat",
                 "8:0 \n8:16 rbytes=1 wbytes=2\n",
                 &[("8:0", 0), ("8:16 rbytes", 1), ("8:16 wbytes", 2)],
+            ),
+            (
+                "io.stat",
+                "7:7 8:16 rbytes=1\n",
+                &[("7:7", 0), ("8:16 rbytes", 1)],
             ),
             (
                 "cpu.pressure",
