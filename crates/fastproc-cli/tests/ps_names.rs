@@ -1,10 +1,14 @@
-//! Names of users and groups come from the system's own functions, so from every name service.
+//! Names of users and groups come from the system's own functions, so from every name service; names of terminals from
+//! /dev.
 
 mod common;
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    process::{Child, Command, Stdio},
+};
 
-use fastproc_testbed::Folder;
+use fastproc_testbed::{Folder, gate, wait_until};
 
 /// A substitute for a name service: it knows only one user and one group, under other names than /etc/passwd.
 const SERVICE: &str = r#"
@@ -74,4 +78,75 @@ fn names_come_from_the_name_services() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// A process, which ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Programs in a container have pseudo terminals of their own, with the same numbers as those of the host.
+#[test]
+fn a_terminal_of_another_container_has_no_name() {
+    if !gate::root() || !gate::programs(&["script", "unshare"]) {
+        return;
+    }
+    let start = |mount: &str| {
+        let shell = Command::new("unshare")
+            .args(["--mount", "sh", "-c"])
+            .arg(format!(
+                "{mount} exec script -qc 'exec sleep 600' /dev/null"
+            ))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn();
+        Running(shell.expect("it can be started"))
+    };
+    let own = start("");
+    let other = start("mount -t devpts -o newinstance,ptmxmode=666 devpts /dev/pts &&");
+    let terminal = |of: &Running| {
+        let path = format!("/proc/{0}/task/{0}/children", of.0.id());
+        let mut child = String::new();
+        wait_until("sleep to begin", || {
+            child = fs::read_to_string(&path).unwrap_or_default();
+            let name = fs::read_to_string(format!("/proc/{}/comm", child.trim()));
+            name.is_ok_and(|name| name == "sleep\n")
+        });
+        let filter = format!("pid == {}", child.trim());
+        let shown = ["ps", "--fields", "tty", "--no-headers", "--filter", &filter];
+        common::output(&shown).trim().to_owned()
+    };
+    let own_name = terminal(&own);
+    assert!(own_name.starts_with("pts/"), "{own_name}");
+    assert_eq!(terminal(&other), "?", "here it is another one");
+}
+
+/// lxcfs mounts its own files over some of /proc.
+#[test]
+fn the_share_of_memory_is_of_what_meminfo_says() {
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let folder = Folder::new("meminfo");
+    let small = folder.join("meminfo");
+    fs::write(&small, "MemTotal:            100 kB\n").expect("it can be written");
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c"])
+        .arg("mount --bind \"$1\" /proc/meminfo && exec \"$2\" ps --no-headers --fields rss,pmem --filter 'pid == 1'")
+        .arg("sh")
+        .arg(small)
+        .arg(env!("CARGO_BIN_EXE_fastproc"))
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let share: Option<f64> = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|share| share.parse().ok());
+    assert!(share > Some(100.0), "{output:?}");
 }

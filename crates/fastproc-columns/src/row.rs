@@ -1,7 +1,7 @@
 //! The rows of a process table, and the lookup of values that are not in a record.
 
 use fastproc::{
-    Baseline, Cmdline, Details, Host, Process, Snapshot,
+    Baseline, Cmdline, Details, Host, Process, Snapshot, Terminals,
     container::Names as ContainerNames,
     difference::Change,
     exits::{Exec, Exit},
@@ -150,10 +150,12 @@ impl<'a> Row<'a> {
 pub struct Lookup {
     /// The machine.
     pub host: Host,
-    /// Memory of the machine, in bytes.
+    /// Memory of the machine, or what lxcfs shows as that in a container, in bytes; 0 if it is unknown.
     pub total_memory: u64,
     /// Command lines, programs, cgroups.
     pub details: Details,
+    /// Names of terminals.
+    pub(crate) terminals: Terminals,
     /// Names of containers and pods.
     pub containers: ContainerNames,
     /// Names of users.
@@ -185,10 +187,10 @@ pub struct Lookup {
 impl Lookup {
     /// Creates a lookup for snapshots of this machine.
     pub fn new(host: &Host, sees_all: bool) -> Result<Self, fastproc::Error> {
-        let memory = rustix::system::sysinfo();
         Ok(Self {
             host: host.clone(),
-            total_memory: (memory.totalram as u64).saturating_mul(memory.mem_unit.into()),
+            total_memory: fastproc::host::total_memory().unwrap_or(0),
+            terminals: Terminals::default(),
             details: Details::open(host)?,
             containers: ContainerNames::default(),
             users: Names::users(),
@@ -210,6 +212,7 @@ impl Lookup {
         Self {
             host,
             total_memory,
+            terminals: Terminals::recorded(),
             details: Details::recorded(),
             containers: ContainerNames::recorded(),
             users: Names::recorded(),
@@ -252,6 +255,7 @@ impl Lookup {
         if snapshot.stats().lost_exits > 0 {
             self.details.forget_earlier_cmdlines();
         }
+        self.terminals.renew();
         self.set_time(snapshot.stats().kernel_end_ns());
     }
 

@@ -9,7 +9,7 @@ use std::{
 use fastproc::{
     counters::{self, Counters, MachineFile, Reader, Want},
     proc_root,
-    text::loadavg::LoadAvg,
+    text::{loadavg::LoadAvg, uptime::Uptime},
 };
 
 use crate::machine::{Cpu, Gauge, Machine};
@@ -46,6 +46,8 @@ pub struct Sampler {
     /// A kernel without PSI lacks these files.
     pressure: [Option<File>; 3],
     texts_at: Option<Instant>,
+    /// What lxcfs subtracts from the time since boot, in nanoseconds: in a container it shows the time since its start.
+    before_container_ns: u64,
 }
 
 impl Sampler {
@@ -57,6 +59,7 @@ impl Sampler {
             reader: counters.reader(),
             pressure: PRESSURE.map(|(path, ..)| File::open(proc_root::path(path)).ok()),
             texts_at: None,
+            before_container_ns: 0,
         })
     }
 
@@ -77,14 +80,20 @@ impl Sampler {
         let calendar = SystemTime::now().duration_since(UNIX_EPOCH);
         let calendar = calendar.map(|time| time.as_nanos() as u64);
         machine.set(Gauge::Calendar, calendar.ok());
-        machine.set(Gauge::Uptime, Some(fastproc::host::boottime_ns()));
         let now = Instant::now();
         self.pressure(machine);
         if self.texts_at.is_none_or(|at| now - at >= TEXT_AGE) {
             self.texts_at = Some(now);
             self.load(machine);
             self.memory(machine);
+            let text = self.reader.text(MachineFile::Uptime).ok();
+            if let Some(uptime) = text.and_then(|text| Uptime::parse(text).ok()) {
+                self.before_container_ns = before(fastproc::host::boottime_ns(), uptime.up);
+            }
         }
+        // Rates need more than the hundredths of a second in the text.
+        let up = fastproc::host::boottime_ns().saturating_sub(self.before_container_ns);
+        machine.set(Gauge::Uptime, Some(up));
     }
 
     fn load(&mut self, machine: &mut Machine) {
@@ -145,6 +154,12 @@ impl Sampler {
     }
 }
 
+/// By how much a text of `/proc/uptime` is behind the clock, in whole seconds: 0 unless it is not the kernel's, so that
+/// the difference never changes while the machine runs.
+fn before(boottime_ns: u64, up: Duration) -> u64 {
+    boottime_ns.saturating_sub(up.as_nanos() as u64) / 1_000_000_000 * 1_000_000_000
+}
+
 /// The total of a line of `/proc/pressure`, in nanoseconds.
 fn total(text: &[u8], line: &[u8]) -> Option<u64> {
     let line = text
@@ -170,6 +185,14 @@ mod tests {
         assert_eq!(total(text, b"full "), Some(7000));
         assert_eq!(total(b"", b"some "), None);
         assert_eq!(total(b"some total=x", b"some "), None);
+    }
+
+    #[test]
+    fn the_uptime_is_that_of_the_text_where_lxcfs_writes_it() {
+        let now = 86_400_123_456_789;
+        assert_eq!(before(now, Duration::from_millis(86_400_120)), 0);
+        let container = Duration::from_millis(3_600_120);
+        assert_eq!(before(now, container), 82_800_000_000_000);
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub use base::{
     host::Host,
     proc_root,
     source_kind::{SourceKind, UnknownSource},
+    terminals::Terminals,
     timing::Part,
 };
 pub use collect::{Arrays, Builder, Collector, Keeping, Refusal};

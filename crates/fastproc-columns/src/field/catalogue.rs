@@ -57,7 +57,7 @@ pub static FIELDS: &[Field] = &[
     identity("tracer_pid", Unit::Number, "process that traces this one, or 0", |s, _| s.process.identity().tracer_pid.into())
         .also(&["tracerpid"])
         .heading("TRACER").of_living(),
-    identity("tty", Unit::Text, "controlling terminal, or ?", terminal).also(&["tt", "tname"]).of_living(),
+    identity("tty", Unit::Text, "controlling terminal, by its file in /dev, or ?", terminal).also(&["tt", "tname"]).of_living(),
     identity("tty_nr", Unit::Number, "controlling terminal as a device number, or 0", |s, _| s.process.identity().tty_nr.into()).signed().of_living(),
     identity("tpgid", Unit::Number, "foreground process group of the terminal, or -1", |s, _| s.process.identity().tpgid.into()).signed().of_living(),
     identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_record(Fields::empty()).of_thread(),
@@ -189,9 +189,10 @@ pub static FIELDS: &[Field] = &[
         .of_thread(),
     // Memory
     memory("rss", Unit::Bytes, "resident memory", of!(memory, m => Unsigned(m.rss()))).also(&["vmrss", "rssize", "rsz"]),
-    memory("pmem", Unit::Percent, "resident memory, in % of the memory of the machine", |s, lookup| {
-        let total = lookup.total_memory.max(1) as f64;
-        Value::known(s.process.memory(), |memory| Real(memory.rss() as f64 / total * 100.0))
+    memory("pmem", Unit::Percent, "resident memory, in % of MemTotal in /proc/meminfo", |s, lookup| {
+        let total = lookup.total_memory;
+        let memory = s.process.memory().filter(|_| total > 0);
+        Value::known(memory, |memory| Real(memory.rss() as f64 / total as f64 * 100.0))
     })
     .also(&["%mem", "mem"])
     .heading("%MEM"),

@@ -85,26 +85,13 @@ pub(super) fn status<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     Value::Text(text)
 }
 
-/// The terminal's name, by the numbers of Documentation/admin-guide/devices.txt, or `major:minor`.
+/// The terminal's name, or `?`, as in ps(1).
 pub(super) fn terminal<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
-    let device = row.process.identity().tty_nr as u32;
-    // new_encode_dev() of the kernel
-    let (major, minor) = (device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xf_ff00);
-    let text = &mut lookup.text;
-    text.clear();
-    let (prefix, number): (&[u8], _) = match (major, minor) {
-        (0, 0) => return Value::Text(b"?"),
-        (4, 0..64) => (b"tty", minor),
-        (4, _) => (b"ttyS", minor - 64),
-        (136..144, _) => (b"pts/", (major - 136) * 256 + minor),
-        _ => {
-            number::write(major.into(), text);
-            (b":", minor)
-        }
-    };
-    text.extend_from_slice(prefix);
-    number::write(number.into(), text);
-    Value::Text(text)
+    let process = row.process;
+    let name = lookup
+        .terminals
+        .name(process.pid(), process.identity().tty_nr);
+    Value::Text(name.map_or(b"?", str::as_bytes))
 }
 
 /// The letters of ps(1), in the order of ps(1).

@@ -140,6 +140,21 @@ pub fn boottime_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// `MemTotal` of `/proc/meminfo`, in bytes, as procps reads it: lxcfs shows a container its own limit there. `None` if it
+/// cannot be read. For the crates of this workspace.
+#[doc(hidden)]
+#[must_use]
+pub fn total_memory() -> Option<u64> {
+    total_memory_in(&fs::read(proc_root::path("/proc/meminfo")).ok()?)
+}
+
+fn total_memory_in(text: &[u8]) -> Option<u64> {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"MemTotal:"))?;
+    let kibibytes = std::str::from_utf8(line).ok()?.trim().strip_suffix(" kB")?;
+    kibibytes.parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// A jiffy: what the coarse clocks advance by.
 pub(crate) fn jiffy() -> Duration {
     let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
@@ -226,6 +241,14 @@ pub(crate) fn parse_list(text: &str) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_memory_is_that_of_the_text() {
+        let text = b"MemTotal:        4194304 kB\nMemFree:  1 kB\n";
+        assert_eq!(total_memory_in(text), Some(4 << 30));
+        assert_eq!(total_memory_in(b"MemFree: 1 kB\n"), None);
+        assert!(total_memory() > Some(0));
+    }
 
     /// There is a link for each process, and for each of some folders: as many more whenever nothing begins or ends.
     #[test]

@@ -9,5 +9,6 @@ pub(crate) mod plain;
 pub mod proc_root;
 pub mod regular_file;
 pub mod source_kind;
+pub mod terminals;
 mod time_namespace;
 pub mod timing;
