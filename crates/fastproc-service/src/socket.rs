@@ -43,7 +43,7 @@ pub enum SocketError {
     NotRoots {
         /// The folder of the socket, or one above it.
         folder: PathBuf,
-        /// Who could.
+        /// The reason.
         why: String,
     },
     /// It cannot be created.

@@ -72,7 +72,7 @@ impl Connections {
 
     /// Closes a connection of the client that has the most: one that waits until its password is checked, one without a
     /// request, the longest idle first, or one that is slow to read its answer. A client that has half of the places
-    /// takes no more from others. A connection that has shown a password stays: the new one has not.
+    /// takes no more from others. A connection that has shown a password stays: the new one did not yet.
     fn close_one(&mut self, newcomer: Client) -> bool {
         let open = self.open.iter();
         let open = open.filter(|(_, connection)| !connection.activity.is_admitted());

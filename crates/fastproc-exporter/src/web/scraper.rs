@@ -31,6 +31,9 @@ use tokio::sync::oneshot;
 /// The most requests that wait for the thread, at least as many as connections.
 const WAITING: usize = 1024;
 
+/// The page for texts while those in all others are still being sent: texts from it are copied.
+const LAST_PAGE: usize = PAGES - 1;
+
 /// A request for a scrape.
 #[derive(Debug)]
 struct Request {
@@ -242,10 +245,9 @@ impl Scraper {
         };
         let rules = rules.map(|rules| lend(&Item::to_bytes(&rules)));
         let rules = rules.transpose()?;
-        // A text that is still being sent keeps its page. When all others are taken, texts from the last one are copied.
-        const LAST: usize = PAGES - 1;
+        // A text that is still being sent keeps its page.
         let free = |page: &mut Option<Shown>| page.as_mut().is_none_or(Shown::is_free);
-        let number = self.pages.iter_mut().position(free).unwrap_or(LAST);
+        let number = self.pages.iter_mut().position(free).unwrap_or(LAST_PAGE);
         let scrape = Scrape {
             collects,
             regroups: rules.is_some(),
@@ -271,7 +273,7 @@ impl Scraper {
             return Ok(Bytes::new());
         };
         let text = page.text(answer.words[0])?;
-        Ok(if number == LAST {
+        Ok(if number == LAST_PAGE {
             Bytes::copy_from_slice(text.as_ref())
         } else {
             Bytes::from_owner(text)

@@ -343,7 +343,7 @@ mod tests {
 
     use super::*;
 
-    /// As the collecting process holds them: another user than root, with CAP_DAC_READ_SEARCH.
+    /// As the collecting process holds them: another user than root, with `CAP_DAC_READ_SEARCH`.
     #[test]
     fn a_file_that_only_privileges_can_open_is_left_out() {
         if !gate::root() {
