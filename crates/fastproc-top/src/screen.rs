@@ -453,15 +453,14 @@ impl State {
                 window.top = window.top.saturating_add_signed(by as isize);
             }
             (Some(_), _) => {}
-            (None, _) if self.settings.cgroups.shown => match &mut self.cgroups.details {
-                Some(shown) => {
+            (None, _) if self.settings.cgroups.shown => {
+                if let Some(shown) = &mut self.cgroups.details {
                     shown.window.top = shown.window.top.saturating_add_signed(by as isize);
-                }
-                None => {
+                } else {
                     self.cgroups.follow = None;
                     self.cgroups.window.step(by);
                 }
-            },
+            }
             (None, Some(shown)) => {
                 shown.window.top = shown.window.top.saturating_add_signed(by as isize);
             }
