@@ -51,9 +51,9 @@ pub enum ColumnError {
     )]
     Empty(String),
     #[error(
-        "there is no code '%{}'; the codes of AIX are{}",
+        "there is no code '%{}'; the codes of AIX are {}",
         .0.escape_debug(),
-        CODES.iter().map(|(code, _)| format!(" %{code}")).collect::<String>(),
+        CODES.iter().map(|(code, _)| format!("%{code}")).collect::<Vec<_>>().join(" "),
     )]
     Code(char),
     #[error("'{}' is not a width; write it as in -o comm:20", .0.escape_debug())]
