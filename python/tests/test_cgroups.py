@@ -88,7 +88,7 @@ def test_columns_are_those_of_the_command(cgroup: Path) -> None:
     assert list(fastproc.cgroups(keys)) == list(keys.values())
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_wrong_fields_raise_with_their_name() -> None:
     with pytest.raises(fastproc.UnknownField, match="there is no field 'nothing'"):
         fastproc.cgroups("nothing")
     with pytest.raises(fastproc.UnknownField, match="there is no field 'nothing'"):

@@ -54,7 +54,7 @@ def test_to_pandas_has_the_same_values(source: str) -> None:
     assert frame["pid"][0] == 7
 
 
-def test_what_is_not_known_is_na_and_the_rest_exact() -> None:
+def test_unknown_values_are_na_and_others_exact() -> None:
     table = fastproc.processes("pid,capbnd,sigign")
     frame = table.to_pandas()
     for name in ["capbnd", "sigign"]:

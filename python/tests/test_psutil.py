@@ -255,7 +255,7 @@ def test_a_zombie_and_one_that_is_gone() -> None:
         psutil.Process(child.pid)
 
 
-def test_what_has_not_changed_is_not_made_again(sleeper: subprocess.Popen[bytes]) -> None:
+def test_unchanged_processes_keep_their_objects(sleeper: subprocess.Popen[bytes]) -> None:
     psutil.process_iter.cache_clear()
     attrs = ["cpu_times", "gids", "memory_info"]
 

@@ -106,7 +106,7 @@ def test_comparisons_are_python_s(table: fastproc.Table) -> None:
     assert (raw["comm"] == b"kthreadd").to_list() == [name == b"kthreadd" for name in raw["comm"].to_list()]
 
 
-def test_what_is_not_known_meets_no_comparison() -> None:
+def test_unknown_values_match_no_comparison() -> None:
     column = fastproc.processes("read/s")["read/s"]
     for mask in [column == 0, column != 0, column < 1, column == column[:]]:
         assert not mask.any()
@@ -153,7 +153,7 @@ def test_an_empty_table_has_all_of_it(empty: fastproc.Table) -> None:
     assert len(pickle.loads(pickle.dumps(empty))) == 0
 
 
-def test_what_makes_no_sense_says_what_to_do(table: fastproc.Table) -> None:
+def test_wrong_operands_raise_with_what_to_do(table: fastproc.Table) -> None:
     pid = table["pid"]
     for wrong, kind, words in [
         (lambda: pid == "1", TypeError, "a number, and not with str"),

@@ -162,7 +162,7 @@ def test_numbers_are_arrays() -> None:
     assert numpy.asarray(column.values).tolist() == column.to_list()
 
 
-def test_what_is_not_known_is_null() -> None:
+def test_unknown_values_are_null() -> None:
     column = fastproc.processes("read_bytes_per_second")["read/s"]
     assert column.null_count == len(column)
     assert set(column.to_list()) == {None}
@@ -300,7 +300,7 @@ def test_the_gone_are_told() -> None:
     assert child.pid in collector.since_mark().gone
 
 
-def test_what_ended_is_told(source: str) -> None:
+def test_exits_are_rows(source: str) -> None:
     collector = fastproc.Collector("pid,comm,event,exit_code,cmdline,cmdline_cut", source=source, exits=True)
     collector.mark()
     if os.geteuid() != 0:

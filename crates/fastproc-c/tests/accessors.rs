@@ -353,7 +353,7 @@ fn nobody_with_bpf(program: &Path) -> Command {
 
 /// Root owns the file with the I/O counters of a non-dumpable process: the process itself cannot read it.
 #[test]
-fn who_may_not_be_dumped_is_not_shown_its_own_io() {
+fn an_undumpable_process_does_not_see_its_own_io() {
     if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
         return;
     }

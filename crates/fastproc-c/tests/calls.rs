@@ -95,7 +95,7 @@ impl Drop for Sleeper {
 }
 
 #[test]
-fn what_cannot_be_right_is_an_error_that_says_so() {
+fn wrong_arguments_return_an_error_with_a_message() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: as the header requires, except for the calls that must be refused.
     unsafe {

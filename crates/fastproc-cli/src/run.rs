@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_searched_before_is_searched_afterwards() {
+    fn the_search_path_keeps_its_earlier_folders() {
         let folder = Path::new("/a");
         assert_eq!(search_path(folder, None), "/a");
         assert_eq!(search_path(folder, Some("".into())), "/a");

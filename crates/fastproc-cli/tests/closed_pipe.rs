@@ -51,7 +51,7 @@ fn every_command_ends_quietly() {
 
 /// A full disk is reported.
 #[test]
-fn what_cannot_be_written_is_an_error() {
+fn a_failed_write_is_an_error() {
     for arguments in [
         &["--help"][..],
         &["--version"],

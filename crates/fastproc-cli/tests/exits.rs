@@ -94,7 +94,7 @@ fn execs_are_told_with_their_arguments() {
 }
 
 #[test]
-fn it_ends_when_it_is_told_to_or_nobody_reads() {
+fn exits_ends_on_a_signal_or_when_its_reader_closes() {
     if !gate::bpf() {
         return;
     }
@@ -162,7 +162,7 @@ fn ps_shows_what_lived_between_two_looks() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn contradicting_options_of_exits_are_refused() {
     let refused = |arguments: &[&str], why: &str| {
         let output = run(arguments);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -209,7 +209,7 @@ impl Drop for Storm {
 /// A zombie from before, which the kernel reaps only now, is not reported. Processes that exit from now on are reported
 /// completely, although others start and exit all the time.
 #[test]
-fn what_had_ended_before_is_not_told_and_all_that_ends_later_is() {
+fn only_exits_after_the_start_are_listed() {
     if !gate::bpf() {
         return;
     }

@@ -163,7 +163,7 @@ fn the_exporter_is_neither_enabled_nor_started_by_the_package() {
 }
 
 #[test]
-fn what_is_installed_and_not_built_is_there() {
+fn packaged_files_that_no_build_makes_exist() {
     let (deb, _) = manifest();
     let files = [
         &deb["changelog"],

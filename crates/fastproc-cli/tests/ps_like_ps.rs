@@ -321,7 +321,7 @@ fn the_calls_of_ps_are_understood() {
 /// `--fields`, and no option at all, print fastproc's own table; so do its own options, if no option of ps(1) names
 /// columns.
 #[test]
-fn whose_table_it_is_depends_on_what_is_asked_for() {
+fn the_arguments_choose_the_table_of_ps_or_our_own() {
     let own = std::process::id().to_string();
     let heading = |arguments: &[&str]| {
         let text = output(&[&["ps"], arguments].concat());

@@ -97,7 +97,7 @@ fn has_kernel_threads() -> bool {
 
 /// Root of a user namespace has all capabilities in it, but none over a kernel thread.
 #[test]
-fn who_is_root_in_a_user_namespace_is_shown_nothing_more() {
+fn root_of_a_user_namespace_sees_nothing_more() {
     if !gate::root() || !gate::programs(&["unshare"]) || !has_kernel_threads() {
         return;
     }
@@ -276,7 +276,7 @@ fn proportional_sizes_are_shown_to_whom_the_kernel_shows_them() {
 }
 
 #[test]
-fn what_is_not_needed_is_given_up() {
+fn ps_drops_capabilities_that_it_does_not_need() {
     if !gate::bpf() {
         return;
     }
@@ -297,7 +297,7 @@ fn what_is_not_needed_is_given_up() {
 
 /// Root owns the file of the I/O counters of a non-dumpable process: the process itself cannot read it.
 #[test]
-fn who_may_not_be_dumped_is_not_shown_its_own_io() {
+fn an_undumpable_process_does_not_see_its_own_io() {
     if !gate::bpf() || !gate::programs(&["setpriv"]) {
         return;
     }

@@ -290,7 +290,7 @@ fn rows_come_in_the_order_that_was_asked_for() {
 }
 
 #[test]
-fn it_ends_quietly_when_nobody_reads_on() {
+fn ps_ends_quietly_when_its_reader_closes() {
     for format in ["table", "json", "ndjson", "csv"] {
         let mut child = fastproc(&["ps", "--interval", "0.02", "--format", format])
             .stdout(Stdio::piped())

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_printed_stays() {
+    fn printable_text_is_not_escaped() {
         assert_eq!(
             escaped(b"sd-pam (it's \"a\" name)"),
             "sd-pam (it's \"a\" name)"
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_act_on_a_terminal_is_written_out() {
+    fn terminal_controls_are_escaped() {
         assert_eq!(
             escaped(b"\x1b[2Ja\nb\rc\td\x7f\0"),
             r"\u{1b}[2Ja\nb\rc\td\u{7f}\0"

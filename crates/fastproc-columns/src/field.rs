@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_record_needs_nothing_else() {
+    fn fields_with_an_accessor_need_only_their_record() {
         let mut collector = Collector::builder()
             .fields(Fields::all())
             .source(Some(SourceKind::Procfs))
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_from_values_for_tracers_is_guarded() {
+    fn values_for_tracers_are_guarded() {
         let host = fastproc::Host::read().expect("/proc is there");
         let mut lookup = Lookup::recorded(host, 1 << 30);
         let mut plain = Record::default();

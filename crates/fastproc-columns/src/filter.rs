@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_neither_so_nor_otherwise() {
+    fn unknown_values_match_neither_a_condition_nor_its_negation() {
         assert!(!admits("utime > 1s"));
         assert!(!admits("utime <= 1s"));
         assert!(!admits("!(utime > 1s)"));

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_folded_is_left_out() {
+    fn children_of_a_folded_row_are_left_out() {
         let processes = [(1, 0), (2, 1), (3, 2), (4, 1), (5, 0), (6, 5)];
         let record = |&(tgid, ppid): &(u32, u32)| {
             let mut record = Record::default();

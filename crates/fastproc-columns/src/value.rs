@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_zero() {
+    fn unknown_values_are_not_zero() {
         assert_eq!(table(Value::Unknown, Unit::Bytes), "-");
         assert_eq!(csv(Value::Unknown, Unit::Bytes), "");
         assert_eq!(Value::Unknown.rank(), None);

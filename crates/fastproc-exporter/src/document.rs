@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_wrong_in_its_line() {
+    fn malformed_yaml_is_an_error_in_its_line() {
         let wrong = keys("a: 1\nb: [1, 2\nc: 3\n").unwrap_err();
         assert!(wrong.line >= 2, "{wrong:?}");
         assert!(!wrong.reason.is_empty());

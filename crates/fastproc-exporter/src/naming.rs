@@ -177,7 +177,7 @@ process_names:
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         for (text, line, word) in [
             (
                 "process_names:\n- comm: [a]\n- cmdline:\n  - 'ok'\n  - '('\n",
@@ -212,7 +212,7 @@ process_names:
 
     /// As with yaml.v2, which process-exporter uses: unknown keys are ignored, and empty values are empty.
     #[test]
-    fn what_its_parser_takes_is_taken() {
+    fn unknown_keys_are_accepted_with_a_warning() {
         for (text, names, warning) in [
             (
                 "process_names:\n- comm: [a]\n  nmae: x\n",
@@ -252,7 +252,7 @@ process_names:
     }
 
     #[test]
-    fn what_must_be_read_is_known_before() {
+    fn the_rules_tell_which_texts_they_need() {
         let wants = |text: &str| rules_of(&parse(text).unwrap()).wants();
         assert!(!wants("process_names: [{name: x, comm: [a]}]").cmdline);
         assert!(wants("process_names: [{comm: [a]}]").cmdline);

@@ -76,7 +76,7 @@ fn ended(child: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn it_serves_the_text_that_it_is_handed_until_nobody_hands_it_any() {
+fn the_exporter_serves_its_collectors_text_until_the_collector_ends() {
     let (child, link) = start(&["--config=/nowhere/groups.yml"]);
     let asked = link.receive().expect("a message").expect("it asks");
     assert_eq!(Question::of(&asked), Some(Question::Groups));

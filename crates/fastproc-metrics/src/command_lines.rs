@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_up_a_thread_is_left_out_and_nobody_else() {
+    fn a_user_whose_process_hangs_is_left_out_alone() {
         let (release, go_on) = channel::<()>();
         let go_on = Mutex::new(go_on);
         let mut lines = CommandLines::by(Duration::from_millis(20), move |(pid, _), wants| {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_many_slow_processes_is_left_out_as_well() {
+    fn a_user_with_many_slow_processes_is_left_out() {
         let mut lines = CommandLines::by(3 * SLOW, |(pid, _), wants| {
             let owner = if pid < 50 { A } else { B };
             wants(owner).then_some(())?;

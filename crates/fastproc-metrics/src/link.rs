@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_nothing_holds_nobody_up() {
+    fn a_peer_that_reads_nothing_does_not_block_the_sender() {
         let (one, _other) = Link::pair().unwrap();
         let error = loop {
             if let Err(error) = one.send([0; WORDS], None) {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_utf_8_stays_and_other_bytes_are_escaped() {
+    fn bytes_that_are_not_utf_8_are_escaped() {
         for (name, expected) in [
             (&b"kworker/0:1"[..], "kworker/0:1"),
             ("größe".as_bytes(), "größe"),

@@ -112,7 +112,7 @@ mod tests {
     use crate::exposition::{Exposition, Format, Value};
 
     #[test]
-    fn who_reads_a_page_cannot_write_to_it() {
+    fn a_reader_of_a_page_cannot_write_to_it() {
         let mut page = Page::new().unwrap();
         page.write_at(b"the first", 0).unwrap();
         page.write_at(b"anoth", 0).unwrap();

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_decides_what_is_read() {
+    fn the_requested_items_choose_the_groups_of_fields() {
         let table = Table::new(1);
         for (item, fields) in [
             (Item::VM_RSS, Fields::MEMORY),

@@ -227,7 +227,7 @@ mod tests {
 
     /// Each counter is a different number, so that none is mistaken for its neighbour.
     #[test]
-    fn what_children_did_is_added_to_its_own_counter() {
+    fn counts_of_waited_children_are_added() {
         let host = Host::read().expect("the host can be asked");
         let clock = Clock::new(&host);
         let mut record = Record::default();

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_to_take_too_long_is_not_begun_and_the_largest_is_at_last() {
+    fn work_beyond_the_budget_is_not_begun_until_the_budget_is_full() {
         let mut budget = Budget::new(0.5);
         let now = Instant::now();
         budget.spend(7, HALF / 2, now);

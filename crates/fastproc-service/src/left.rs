@@ -125,7 +125,7 @@ mod tests {
     use crate::reading::tests::held_at;
 
     #[test]
-    fn who_begins_to_hold_up_a_reading_that_nobody_waits_for_is_left_too() {
+    fn a_process_that_blocks_an_unneeded_reading_is_left_out() {
         const PATIENCE: Duration = Duration::from_secs(3600);
         let mut left = Left::new(Namespaces::own());
         let (reading, release) = held_at(3);

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_write() {
+    fn readers_cannot_write_to_shared_memory() {
         let memory = Memory::new(1, &Holders::new()).expect("memory");
         let written = rustix::io::pwrite(memory.file(), b"x", 0);
         assert_eq!(written, Err(rustix::io::Errno::BADF));

@@ -263,7 +263,7 @@ fn a_mode_that_was_changed_counts_after_a_second_at_most() {
 
 /// The path of a cgroup on which something is mounted leads elsewhere, even if that is of the same file system.
 #[test]
-fn what_is_mounted_over_hides_it_from_users() {
+fn a_mount_over_a_cgroup_hides_it_from_users() {
     let _alone = alone();
     let Some(tree) = Tree::new("cgroup-mounts") else {
         return;

@@ -18,7 +18,7 @@ use fastproc_testbed::{Folder, alone, gate};
 use nix::libc;
 
 #[test]
-fn it_executes_nothing_and_writes_no_file() {
+fn the_confined_service_executes_nothing_and_writes_no_file() {
     let _alone = alone();
     let folder = Folder::new("confine");
     let (there, new) = (folder.join("there"), folder.join("new"));
@@ -123,7 +123,7 @@ fn others(pid: i32) -> [Option<i32>; 5] {
 }
 
 #[test]
-fn who_needs_descriptors_alone_opens_none() {
+fn a_process_confined_to_its_descriptors_opens_none() {
     in_child(|| {
         let connect = || UnixDatagram::unbound().map(drop);
         File::open("/dev/null").expect("it may");
@@ -153,7 +153,7 @@ fn who_needs_descriptors_alone_opens_none() {
 }
 
 #[test]
-fn it_serves_as_before() {
+fn the_confined_service_serves_as_before() {
     let _alone = alone();
     if !gate::bpf() {
         return;

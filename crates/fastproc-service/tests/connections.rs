@@ -61,7 +61,7 @@ fn a_child_of_a_reader_is_served_by_itself_and_its_parent_goes_on() {
 }
 
 #[test]
-fn who_becomes_another_user_sees_what_that_user_may() {
+fn a_client_that_changes_its_user_sees_what_that_user_may() {
     let _alone = alone();
     if !gate::bpf() {
         return;
@@ -100,7 +100,7 @@ fn who_becomes_another_user_sees_what_that_user_may() {
 
 /// As in a daemon that root has started: the variable that named the service still counts.
 #[test]
-fn who_has_given_up_rights_finds_the_service_by_its_variable() {
+fn a_client_that_dropped_rights_finds_the_service_by_its_variable() {
     let _alone = alone();
     if !gate::bpf() {
         return;

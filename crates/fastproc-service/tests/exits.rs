@@ -208,7 +208,7 @@ fn exits_request(after: u64) -> Request {
 /// A reader that never asks again delays no other, and costs a bounded amount of memory. It learns how many exits it
 /// missed.
 #[test]
-fn what_a_reader_is_too_slow_for_is_counted() {
+fn exits_that_a_slow_reader_misses_are_counted() {
     let _alone = alone();
     if !gate::bpf() {
         return;

@@ -70,7 +70,7 @@ fn five_hundred_readers_are_served_by_few_walks() {
 }
 
 #[test]
-fn who_never_reads_is_cut_off_and_holds_up_nobody() {
+fn a_client_that_never_reads_is_cut_off_and_delays_nobody() {
     let _alone = alone();
     if !gate::bpf() {
         return;
@@ -93,7 +93,7 @@ fn who_never_reads_is_cut_off_and_holds_up_nobody() {
 }
 
 #[test]
-fn what_a_stopped_reader_looks_at_stays_as_it_is() {
+fn the_buffer_of_a_stopped_reader_does_not_change() {
     let _alone = alone();
     if !gate::bpf() {
         return;

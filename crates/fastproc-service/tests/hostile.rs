@@ -226,7 +226,7 @@ fn a_user_with_many_connections_is_served_in_turn_with_others() {
 
 /// The same with texts, which took up to 0.4 s for each.
 #[test]
-fn nobody_waits_for_the_texts_that_others_ask_for() {
+fn texts_that_others_request_delay_nobody() {
     let _alone = alone();
     if !gate::bpf() {
         return;
@@ -243,7 +243,7 @@ fn nobody_waits_for_the_texts_that_others_ask_for() {
 }
 
 #[test]
-fn nobody_waits_for_the_exits_that_others_ask_for() {
+fn exits_that_others_request_delay_nobody() {
     let _alone = alone();
     if !gate::bpf() {
         return;

@@ -117,7 +117,7 @@ fn a_descriptor_that_was_sent_before_the_service_began_delays_nobody() {
 }
 
 #[test]
-fn nobody_can_send_a_descriptor_or_is_disconnected() {
+fn clients_that_send_descriptors_are_disconnected() {
     let _alone = alone();
     if !gate::bpf() {
         return;

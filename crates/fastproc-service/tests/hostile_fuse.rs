@@ -16,7 +16,7 @@ const BYSTANDER: u32 = 54_622;
 
 /// The service looked up the root directory of a reader in a way that asks the file system of that directory.
 #[test]
-fn whose_directories_lie_in_a_file_system_that_hangs_is_refused_and_delays_nobody() {
+fn a_client_in_a_hanging_file_system_is_refused_and_delays_nobody() {
     let _alone = alone();
     if !gate::bpf() {
         return;

@@ -53,7 +53,7 @@ fn let_go(attackers: Vec<(Child, Turn)>) {
 /// Uid 0 was exempt from the limit of connections as soon as it had connected, even without root's rights, as in most
 /// containers.
 #[test]
-fn who_has_the_number_of_root_and_not_its_rights_has_the_connections_of_a_user() {
+fn root_of_a_user_namespace_has_the_connection_limit_of_a_user() {
     const MOST: u64 = 1024;
     const ASKED: u64 = 1200;
     let _alone = alone();
@@ -113,7 +113,7 @@ fn who_has_the_number_of_root_and_not_its_rights_has_the_connections_of_a_user()
 
 /// Four users who were served, and had as many connections as they may, had all of them.
 #[test]
-fn who_has_the_most_connections_makes_room_for_who_comes() {
+fn the_user_with_the_most_connections_makes_room_for_others() {
     const FIRST_USER: u32 = 54_710;
     const USERS: u32 = 4;
     const CONNECTIONS: u64 = 1024;
@@ -155,7 +155,7 @@ fn who_has_the_most_connections_makes_room_for_who_comes() {
 /// Beginning to record exits takes the service longer than anything else, and a reader that came and went made it begin
 /// each time.
 #[test]
-fn who_wants_exits_again_and_again_has_them_recorded_once() {
+fn repeated_requests_for_exits_record_them_once() {
     let _alone = alone();
     if !gate::bpf() {
         return;
@@ -177,7 +177,7 @@ fn who_wants_exits_again_and_again_has_them_recorded_once() {
 
 /// A user has thousands of ids in its user namespaces, and can connect by each. None of them is served.
 #[test]
-fn who_is_not_served_makes_room_for_who_comes() {
+fn unserved_connections_make_room_for_new_ones() {
     const FIRST_USER: u32 = 54_700;
     const USERS: u32 = 5;
     const CONNECTIONS: u64 = 1000;

@@ -321,7 +321,7 @@ fn nothing_is_read_again_of_processes_that_rest() {
 }
 
 #[test]
-fn what_a_process_does_to_its_own_command_line_is_shown_at_once() {
+fn a_process_that_rewrites_its_command_line_is_shown_at_once() {
     if !gate::bpf() {
         return;
     }
@@ -366,7 +366,7 @@ fn what_a_process_does_to_its_own_command_line_is_shown_at_once() {
 }
 
 #[test]
-fn what_a_tracer_writes_is_shown_at_once() {
+fn a_command_line_that_a_tracer_writes_is_shown_at_once() {
     if !gate::bpf() {
         return;
     }
@@ -396,7 +396,7 @@ fn what_a_tracer_writes_is_shown_at_once() {
 /// The kernel does not report that another process wrote to memory of an idle process; the age limits how long that
 /// stays unseen.
 #[test]
-fn what_others_write_is_shown_after_the_age_and_at_once_without_one() {
+fn a_command_line_that_others_write_is_shown_after_the_allowed_age() {
     if !gate::bpf() {
         return;
     }

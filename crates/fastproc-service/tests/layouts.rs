@@ -281,7 +281,7 @@ fn records_of_a_newer_service_are_read_by_the_names_of_their_fields() {
 
 /// A reader that requests what the other version lacks reads another source, or gives the reason if it may not.
 #[test]
-fn what_a_service_of_another_version_does_not_have_is_not_made_up() {
+fn fields_that_another_version_lacks_are_unknown() {
     let newer = Newer::start("without", 3, |text| {
         text.replace("field\tio.rchar\t", "field\tio.read_chars\t")
     });

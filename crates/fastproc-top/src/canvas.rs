@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_ends_in_dots() {
+    fn text_that_is_too_long_ends_in_an_ellipsis() {
         for (text, most, short) in [
             ("abc", 3, "abc"),
             ("abcd", 3, "ab…"),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_move_the_cursor_is_a_space() {
+    fn controls_that_move_the_cursor_are_drawn_as_spaces() {
         assert_eq!(drawn(5, 0, "a\nb\x1bc"), "a b c");
     }
 

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_rate() {
+    fn unknown_counters_have_no_rate() {
         let at = |uptime, switches| {
             let mut machine = Machine::default();
             machine.set(Gauge::Uptime, Some(uptime));

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let folder = env::temp_dir().join(format!("fastproc-top-settings-{}", std::process::id()));
         // A killed run may have left one of this name.
         let _ = fs::remove_dir_all(&folder);

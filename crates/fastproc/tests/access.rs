@@ -104,7 +104,7 @@ fn shown_to_nobody(units: &Units) -> (u32, Shown) {
 }
 
 #[test]
-fn nobody_is_shown_what_the_kernel_would_show() {
+fn values_that_the_kernel_hides_are_denied() {
     if !gate::bpf() {
         return;
     }

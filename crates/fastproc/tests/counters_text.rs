@@ -290,7 +290,7 @@ fn this_machines_texts_survive() {
 }
 
 #[test]
-fn what_is_no_text_of_the_kernels_is_an_error_that_says_where() {
+fn malformed_counter_texts_are_errors_with_line_and_byte() {
     let error = MachineStat::parse(b"cpu  1 2 3 4 5 6 7 8 9 x\n").expect_err("x is no number");
     assert_eq!((error.line, error.byte), (1, 24));
     assert!(

@@ -222,7 +222,7 @@ fn every_process_is_recorded_once_and_the_ring_grows() {
 }
 
 #[test]
-fn what_is_lost_is_counted() {
+fn lost_exits_are_counted() {
     if !gate::bpf() {
         return;
     }

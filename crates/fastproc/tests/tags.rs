@@ -99,7 +99,7 @@ fn tags_say_who_sees_a_member_and_what_is_made_of_it() {
 }
 
 #[test]
-fn what_may_be_unknown_is_an_option() {
+fn members_with_an_unknown_value_are_options() {
     for (type_name, value, in_rust, bits) in [
         ("u64", "0", "0", "Some(0)"),
         ("s32", "-1", "-1", "Some(0xffff_ffff)"),
@@ -128,7 +128,7 @@ fn what_may_be_unknown_is_an_option() {
 }
 
 #[test]
-fn what_the_kernel_hides_in_a_group_is_an_option() {
+fn members_that_the_kernel_hides_are_options() {
     let code = written("u64 other FP_PUBLIC FP_LEADER;\n\tu64 known FP_TRACERS FP_LEADER;");
     assert!(code.contains("pub fn known(self) -> Option<u64>"), "{code}");
     assert!(!code.contains("pub fn other("), "{code}");

@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn what_stat_tells_survives(
+    fn values_of_stat_survive_rendering_and_parsing(
         name in prop::collection::vec(1_u8.., 0..=63),
         numbers in prop::collection::vec(any::<(u64, u8)>(), 64),
         state in 0..9_u32,
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn what_statm_tells_survives(sizes in prop::array::uniform5(0_u64..1 << 40)) {
+    fn values_of_statm_survive_rendering_and_parsing(sizes in prop::array::uniform5(0_u64..1 << 40)) {
         let [vsize, rss_anon, rss_file, text, data] = sizes.map(|pages| pages << 12);
         let mut record = with_groups(Record::default());
         record.identity.has_mm = u8::from(sizes != [0; 5]);

@@ -136,8 +136,8 @@ fn only_files_serve(fields: Fields, expected: impl Fn(&Error) -> bool) {
 }
 
 #[test]
-fn what_has_no_known_shape_is_refused_and_named() {
-    const TEST: &str = "what_has_no_known_shape_is_refused_and_named";
+fn a_member_of_unknown_shape_is_refused_by_name() {
+    const TEST: &str = "a_member_of_unknown_shape_is_refused_by_name";
     if !gate::bpf() {
         return;
     }
@@ -179,8 +179,8 @@ fn what_has_no_known_shape_is_refused_and_named() {
 }
 
 #[test]
-fn what_lies_elsewhere_than_it_should_is_refused_and_named() {
-    const TEST: &str = "what_lies_elsewhere_than_it_should_is_refused_and_named";
+fn a_member_at_an_impossible_offset_is_refused_by_name() {
+    const TEST: &str = "a_member_at_an_impossible_offset_is_refused_by_name";
     if !gate::bpf() {
         return;
     }

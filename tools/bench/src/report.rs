@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_is_said_in_both() {
+    fn both_forms_name_skipped_cases() {
         let skipped = vec![Skipped {
             case: "best",
             reason: "no \"taskstats\"".into(),

@@ -5,7 +5,7 @@ mod gone;
 use fastproc_testbed::Storm;
 
 #[test]
-fn it_blows_and_ends() {
+fn a_storm_changes_processes_and_ends() {
     let storm = Storm::start().unwrap();
     let pid = storm.pid();
     let starttime = gone::stat(&pid.to_string()).unwrap().1;
@@ -36,7 +36,7 @@ fn it_blows_and_ends() {
 }
 
 #[test]
-fn it_ends_by_drop() {
+fn a_dropped_storm_leaves_no_process() {
     let storm = Storm::start().unwrap();
     let mut all = gone::descendants(storm.pid());
     all.push((storm.pid(), gone::stat(&storm.pid().to_string()).unwrap().1));
@@ -45,7 +45,7 @@ fn it_ends_by_drop() {
 }
 
 #[test]
-fn it_ends_with_its_root() {
+fn a_storm_ends_with_its_root_process() {
     let storm = Storm::start().unwrap();
     let all = gone::descendants(storm.pid());
     gone::kill(storm.pid());

@@ -53,7 +53,7 @@ fn of_json(json: &str) -> String {
 
 /// For a row of each odd process, over an interval, so that rates are known.
 #[test]
-fn what_is_printed_is_a_literal() {
+fn printed_values_parse_as_filter_literals() {
     let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
     let mut collector = Collector::builder()
         .fields(Fields::all())

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ps_takes_for_words_is_words() {
+    fn arguments_that_ps_reads_as_bsd_words_are_parsed_as_words() {
         for (typed, parsed) in [
             ("-aux", "aux"),
             ("-ax", "ax"),

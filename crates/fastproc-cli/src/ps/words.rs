@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_answered_with_what_to_type() {
+    fn unknown_words_are_answered_with_what_to_type() {
         for (line, says) in [
             (
                 "kill",

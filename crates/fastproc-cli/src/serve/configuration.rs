@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_named_is_not_read() {
+    fn files_that_no_configuration_names_are_not_read() {
         let mut files = Files {
             groups: None,
             web: Some("/proc/self/web.yml".into()),

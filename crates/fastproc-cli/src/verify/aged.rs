@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_kept_or_never_renewed_is_read_again() {
+    fn counts_that_were_never_kept_or_renewed_are_not_whole() {
         let good = Aged {
             kept: 1,
             renewed: 1,

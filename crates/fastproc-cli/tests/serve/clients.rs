@@ -203,7 +203,7 @@ fn many_scrapes_leave_nothing_behind() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn requests_that_are_too_large_are_refused() {
     let server = Server::start(&["--source", "procfs"]);
     let mut client = server.connect();
     let _ = client.send(

@@ -133,7 +133,7 @@ fn names_on_the_command_line_are_groups() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_of_a_configuration_name_the_line() {
     let folder = Folder::new();
     for (at, (text, line, reason)) in [
         (
@@ -174,7 +174,7 @@ fn what_is_wrong_is_said_with_its_line() {
 
 /// As in process-exporter, unknown keys are ignored; here standard error names them.
 #[test]
-fn what_is_not_used_is_said_with_its_line() {
+fn unused_keys_of_a_configuration_are_named_with_their_line() {
     let folder = Folder::new();
     let text = "process_names:\n- comm: [a]\n  nmae: x\n---\nanother: document\n";
     let path = folder.write("unused.yml", text);
@@ -187,7 +187,7 @@ fn what_is_not_used_is_said_with_its_line() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_settings_are_refused_with_a_reason() {
     let missing = Folder::new().path().join("none.yml");
     let folder = Folder::new();
     let pipe = folder.path().join("pipe");

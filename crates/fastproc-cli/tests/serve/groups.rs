@@ -61,7 +61,7 @@ fn assert_forward(before: &Metrics, after: &Metrics) {
 }
 
 #[test]
-fn what_the_dead_did_stays() {
+fn a_group_keeps_the_counts_of_exited_processes() {
     let (folder, name) = (Folder::new(), unique("dead"));
     let server = Server::start(&[]);
     let empty = server.scrape();
@@ -101,7 +101,7 @@ fn what_the_dead_did_stays() {
 
 /// A process that no scrape has counts completely if the kernel adds it up for its parent.
 #[test]
-fn what_lives_and_dies_between_two_scrapes_is_counted() {
+fn a_process_between_two_scrapes_is_counted() {
     if !gate::bpf() {
         return;
     }
@@ -140,7 +140,7 @@ fn what_lives_and_dies_between_two_scrapes_is_counted() {
 }
 
 #[test]
-fn what_was_done_before_the_first_look_is_not_counted() {
+fn work_before_the_first_snapshot_is_not_counted() {
     let (folder, name) = (Folder::new(), unique("old"));
     let mut actor = Actor::start(&folder, &name);
     actor.spend(100);
@@ -187,7 +187,7 @@ fn a_process_goes_with_its_program_and_its_name_if_it_is_checked_again() {
 
 /// With the option, a process without a group may join one later.
 #[test]
-fn what_is_in_no_group_is_looked_at_again_if_asked() {
+fn recheck_matches_processes_without_a_group_again() {
     let (folder, old, new) = (Folder::new(), unique("none"), unique("some"));
     let starting = |more: &[&str]| {
         let fixed = ["--procnames", &new, "--children=false"];
@@ -271,7 +271,7 @@ fn a_pid_that_is_given_away_is_another_process() {
 
 /// The sums over all groups are the same, however many are shown.
 #[test]
-fn what_is_not_shown_is_in_the_sum_of_the_others() {
+fn groups_above_the_limit_are_summed_as_other() {
     let folder = Folder::new();
     let names: Vec<String> = ["la", "lb", "lc", "ld"].map(unique).into();
     let config = folder.write(

@@ -41,7 +41,7 @@ mmap(None, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
 
 /// Rules for command lines read the memory of every process.
 #[test]
-fn whose_command_line_does_not_come_is_left_out_and_the_others_have_names() {
+fn a_hanging_command_line_leaves_out_one_process() {
     if !gate::root() || !gate::programs(&["python3"]) {
         return;
     }
@@ -188,7 +188,7 @@ fn a_file_system_that_hangs_has_no_figures_and_all_others_have() {
 }
 
 #[test]
-fn who_collects_and_does_not_answer_is_told_by_who_serves_and_keeps_it_from_nothing() {
+fn a_stopped_collector_gives_503_and_delays_nothing_else() {
     let server = Server::start(&["--source=procfs", "--procnames=none"]);
     let exporter = server.exporter();
     stop(server.pid());

@@ -187,7 +187,7 @@ fn the_network_is_that_of_process_1_also_if_names_of_devices_are_not_utf_8() {
 }
 
 #[test]
-fn what_only_the_network_of_the_machine_knows_is_left_out_with_the_reason() {
+fn metrics_of_another_network_are_left_out_with_a_reason() {
     let folder = Folder::new("network");
     let Some(once) = Once::take(
         &folder,

@@ -7,7 +7,7 @@ use fastproc_testbed::gate;
 use crate::{FASTPROC, server::Server};
 
 #[test]
-fn who_sees_no_processes_but_those_of_a_container_says_what_to_do() {
+fn serve_in_a_pid_namespace_says_what_to_do() {
     if !gate::root() || !gate::programs(&["unshare"]) {
         return;
     }

@@ -123,7 +123,7 @@ impl Sought {
 
 /// Each series of these collectors exists here, has the same type, and is between two readings of the other.
 #[test]
-fn what_node_exporter_says_is_said_here() {
+fn metrics_of_node_exporter_have_the_same_values() {
     // Processes that start all the time change these numbers from reading to reading.
     let _alone = alone();
     if !gate::programs(&[NodeExporter::PROGRAM]) {

@@ -7,7 +7,7 @@ use fastproc_testbed::gate;
 use crate::FASTPROC;
 
 #[test]
-fn what_differs_from_process_exporter_is_what_is_documented() {
+fn only_documented_metrics_differ_from_process_exporter() {
     // Only BPF sees processes that exit between two scrapes.
     if !gate::programs(&["prometheus-process-exporter", "python3", "unshare"]) || !gate::bpf() {
         return;

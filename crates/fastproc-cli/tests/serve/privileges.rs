@@ -149,7 +149,7 @@ fn root_becomes_the_user_that_the_package_makes() {
 }
 
 #[test]
-fn nobody_is_found_for_a_user_who_does_not_exist() {
+fn an_unknown_user_is_replaced_by_nobody() {
     if !gate::root() {
         return;
     }
@@ -232,7 +232,7 @@ fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
 
 /// With `hidepid`, root sees all processes and their names, and so does the server it starts.
 #[test]
-fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
+fn root_sees_processes_that_hidepid_hides() {
     const MOUNT: &str = "mount -t proc -o hidepid=4 proc /proc && exec \"$0\" \"$@\"";
     if !gate::root() || !gate::programs(&["unshare"]) {
         return;

@@ -55,7 +55,7 @@ pub fn send(pid: u32, signal: Signal) {
 }
 
 #[test]
-fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
+fn the_exporter_process_holds_no_privileges_and_opens_nothing() {
     if !gate::root() || !gate::programs(&["curl", "openssl"]) {
         return;
     }

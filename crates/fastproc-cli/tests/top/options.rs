@@ -148,7 +148,7 @@ fn the_tables_of_a_recording_end_with_it() {
 }
 
 #[test]
-fn what_top_has_and_this_has_not_is_refused_with_what_to_type() {
+fn options_of_top_are_refused_with_what_to_type() {
     for (options, instead) in [
         (&["-c"][..], "command lines are shown"),
         (&["-b", "-n1", "-w", "200"], "COLUMNS=200"),

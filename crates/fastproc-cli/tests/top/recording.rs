@@ -330,7 +330,7 @@ fn a_command_line_that_changes_is_shown_and_recorded() {
 }
 
 #[test]
-fn what_is_recorded_is_replayed() {
+fn a_recording_is_replayed() {
     let recording = Recording::new("recorded");
     let mut sleeper = Command::new("sleep")
         .arg("4747")

@@ -133,7 +133,7 @@ fn a_nice_value_is_for_whom_the_key_meant_though_the_table_moves() {
 }
 
 #[test]
-fn who_has_ended_meanwhile_is_not_asked_about() {
+fn a_process_that_exited_gets_no_signal_prompt() {
     let mut pair = Pair::start(5103);
     let mut top = pair.top();
     top.press("k");
@@ -154,7 +154,7 @@ fn in_detail(screen: &str) -> Option<u32> {
 
 /// Keys without a question apply to the screen on which they were pressed, even if the next refresh has another order.
 #[test]
-fn what_acts_at_once_acts_on_who_stood_there() {
+fn keys_act_on_the_row_that_was_shown() {
     let pair = Pair::start(5105);
     let mut top = pair.top();
     let pid = Pid::from_raw(top.pid() as i32).expect("a pid");

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn malformed_times_are_refused() {
         for text in [
             "", "5", "1.5", "s", "1h30", "1x", "1h 30m", ":", "1:", ":1", "1:2:3:4", "1-1:1",
             "a:b", "1.5:00", "1:-1", "--1:1:1",

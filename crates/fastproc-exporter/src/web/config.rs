@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         for (text, line, word) in [
             ("basic_auth_users:\n  a: secret\n", 2, "bcrypt"),
             ("tls_server_config:\n  cert_file: a\n", 2, "key_file"),

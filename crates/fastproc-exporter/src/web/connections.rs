@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_nothing_for_the_longest_time_gives_way() {
+    async fn the_longest_idle_connection_is_dropped() {
         let mut table = Table::new(2);
         let (_, first) = table.open("10.0.0.1").await.unwrap();
         let (_, second) = table.open("10.0.0.1").await.unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_being_answered_stays() {
+    async fn a_connection_with_a_pending_answer_stays() {
         let mut table = Table::new(2);
         let (asks, first) = table.open("10.0.0.1").await.unwrap();
         asks.asked();

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_take_an_answer_is_given_up() {
+    async fn a_client_that_reads_nothing_is_dropped() {
         let (mut server, _client) = pair(Protocol::Http1);
         let error = server.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -285,7 +285,7 @@ mod tests {
 
     /// A few bytes now and then do not extend the time.
     #[tokio::test(start_paused = true)]
-    async fn who_takes_little_by_little_is_given_up_as_well() {
+    async fn a_client_that_reads_too_slowly_is_dropped() {
         let (mut server, mut client) = pair(Protocol::Http1);
         tokio::spawn(async move {
             while client.read_u8().await.is_ok() {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_little_by_little_is_given_up() {
+    async fn a_client_that_sends_too_slowly_is_dropped() {
         let (mut server, mut client) = pair(Protocol::Http1);
         tokio::spawn(async move {
             while client.write_u8(b'x').await.is_ok() {

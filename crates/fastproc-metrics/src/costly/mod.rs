@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_has_an_age() {
+    fn readings_have_an_age() {
         let mut costly = costly(1.0);
         costly.refresh(|| false);
         let entry = &costly.entries[0];
@@ -359,7 +359,7 @@ mod tests {
 
     /// A sum that lacks a process is not reported.
     #[test]
-    fn what_is_not_read_yet_is_not_zero() {
+    fn unread_values_are_not_zero() {
         let mut sums = CostlySums::default();
         assert!(sums.fds.is_complete(), "no process has no descriptors");
         sums.add(&Entry::new(1, 1), 0);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_run_is_read_and_of_the_others_one_after_the_other() {
+    fn processes_that_ran_are_read_first_and_the_others_in_turn() {
         let mut costly = costly(1.0);
         costly.settings.smaps = false;
         // No process has these pids.
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_when_somebody_waits() {
+    fn reading_stops_when_a_scrape_waits() {
         let mut costly = costly(1.0);
         costly.refresh(|| true);
         assert_eq!(costly.entries[0].smaps, Reading::Unread);

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_hold_a_reader_up_is_not_read() {
+    fn pipes_and_unsealed_memory_are_refused() {
         let (pipe, _end) = io::pipe().unwrap();
         take(pipe.into()).unwrap_err();
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;

@@ -226,7 +226,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_cut_short_is_refused(items in items(), cut in 1..64_usize) {
+        fn truncated_rules_are_refused(items in items(), cut in 1..64_usize) {
             let bytes = Item::to_bytes(&items);
             let kept = bytes.len().saturating_sub(cut);
             let read = Item::from_bytes(&bytes[..kept]);

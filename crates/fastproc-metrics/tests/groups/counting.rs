@@ -9,7 +9,7 @@ use fastproc_metrics::{
 use crate::machine::{FIRST, Machine, SECOND, group, minor, procs, tracker};
 
 #[test]
-fn what_goes_back_is_not_counted_twice() {
+fn a_counter_that_falls_is_not_counted_twice() {
     let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
     machine.start(10, 1, "web", SECOND).cpu.minflt = 500;
     machine.update(&mut tracker);
@@ -296,7 +296,7 @@ fn an_exit_counts_for_the_process_that_had_the_pid_then() {
 }
 
 #[test]
-fn what_ends_is_counted_to_the_end_and_once() {
+fn an_exited_process_is_counted_to_its_end_and_once() {
     let rules = Rules::of_items(&[Item {
         cmdlines: Some(vec![".+".into()]),
         ..Item::default()

@@ -59,7 +59,7 @@ fn a_child_stays_with_the_group_that_its_parent_has_left() {
 }
 
 #[test]
-fn what_a_process_did_in_a_group_that_it_left_is_counted_once() {
+fn work_in_a_group_that_a_process_left_is_counted_once() {
     let rules = named(&[("a", "a"), ("b", "b")]);
     let (mut machine, mut tracker) = (
         Machine::default(),
@@ -82,7 +82,7 @@ fn what_a_process_did_in_a_group_that_it_left_is_counted_once() {
 
 /// With `recheck`, processes without a group are checked again until they are in one.
 #[test]
-fn what_is_in_no_group_may_come_into_one() {
+fn a_process_without_a_group_may_join_one() {
     for recheck in [false, true] {
         let rules = named(&[("web", "web")]);
         let (mut machine, mut tracker) = (
@@ -105,7 +105,7 @@ fn what_is_in_no_group_may_come_into_one() {
 
 /// As in process-exporter, what a process did before belongs to its group only if it started after the first update.
 #[test]
-fn who_comes_into_a_group_brings_what_it_did_since_the_first_look() {
+fn a_process_that_joins_a_group_brings_its_counts_since_the_first_snapshot() {
     let only_web = || named(&[("web", "web")]);
     for (started, brings) in [(SECOND, 0), (FIRST + 1, 50)] {
         let (mut machine, mut tracker) = (
@@ -206,7 +206,7 @@ fn children_belong_to_their_parents_group_unless_they_have_one() {
 }
 
 #[test]
-fn what_cannot_be_described_is_asked_again() {
+fn an_unreadable_process_is_described_at_the_next_update() {
     let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
     machine.start(10, 1, "web", SECOND);
     machine.unreadable.push(10);

@@ -21,7 +21,7 @@ fn take(buffers: &mut Buffers, view: View, generation: u64) -> Option<u64> {
 }
 
 #[test]
-fn what_is_lent_is_left_alone_and_what_is_back_is_used_again() {
+fn lent_buffers_are_not_written_and_returned_ones_are_reused() {
     let mut buffers = Buffers::new(100, LIMITS);
     let first = take(&mut buffers, View::All, 1).expect("a buffer");
     buffers.lend(first);
@@ -79,7 +79,7 @@ fn keep(buffers: &Buffers, id: u64) -> std::os::fd::OwnedFd {
 }
 
 #[test]
-fn what_a_user_has_kept_counts_until_it_lets_go_of_it() {
+fn buffers_that_a_user_keeps_count_until_they_are_unmapped() {
     let mut buffers = Buffers::new(1, LIMITS);
     let mut generation = 0;
     let mut kept = Vec::new();
@@ -115,7 +115,7 @@ fn what_a_user_has_kept_counts_until_it_lets_go_of_it() {
 }
 
 #[test]
-fn what_lies_ready_is_bounded() {
+fn the_bytes_of_unused_buffers_are_bounded() {
     let mut buffers = Buffers::new(
         1,
         Limits {

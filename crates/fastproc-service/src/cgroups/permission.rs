@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_enter_the_mount_or_read_what_the_root_is_is_refused() {
+    fn a_user_without_access_to_the_mount_or_the_root_is_refused() {
         let folder = Folder::new("permission");
         let mount = folder.join("mount");
         fs::create_dir(&mount).expect("our own");

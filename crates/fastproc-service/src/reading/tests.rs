@@ -110,7 +110,7 @@ fn a_reading_that_panics_is_over_and_the_end_is_told() {
 }
 
 #[test]
-fn whose_a_process_is_is_told_before_it_is_read() {
+fn the_owner_of_a_process_is_known_before_it_is_read() {
     let host = fastproc::Host::read().expect("/proc");
     let mut own = fastproc::Collector::builder()
         .fields(fastproc::Fields::USERS)
@@ -142,7 +142,7 @@ fn whose_a_process_is_is_told_before_it_is_read() {
 }
 
 #[test]
-fn who_takes_too_long_is_left_and_what_was_read_before_is_there() {
+fn a_process_that_takes_too_long_is_left_out_and_earlier_texts_stay() {
     let (reading, release) = held_at(3);
     let limits = Limits { one: HOUR, ..NEVER };
     let now = Instant::now();
@@ -154,7 +154,7 @@ fn who_takes_too_long_is_left_and_what_was_read_before_is_there() {
 }
 
 #[test]
-fn it_takes_no_longer_than_the_limit_says_and_who_had_most_of_that_is_blamed() {
+fn a_reading_ends_at_its_limit_and_blames_its_slowest_user() {
     let (reading, release) = held_at(3);
     let limits = Limits { all: HOUR, ..NEVER };
     let asked = reading.asked;
@@ -186,7 +186,7 @@ fn slow(slowest: Duration, limits: Limits) -> Option<u32> {
 }
 
 #[test]
-fn who_took_an_eighth_of_a_reading_that_was_late_is_blamed_and_who_took_less_is_not() {
+fn a_late_reading_blames_users_who_took_an_eighth_of_it() {
     let limits = Limits {
         all: Duration::from_millis(400),
         one: Duration::from_millis(200),

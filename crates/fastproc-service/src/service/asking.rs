@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_too_much_is_held_and_who_asks_little_is_not() {
+    fn a_user_who_asks_too_much_is_held_and_others_are_not() {
         let mut asking = Asking::new(0.5);
         let (mut cpu, now) = (asking.last, Instant::now());
         // All of it at one time, so that no budget accrues.
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_charged_as_work_is_not_charged_as_asking_and_root_is_not_held() {
+    fn work_is_charged_once_and_root_is_never_held() {
         let mut asking = Asking::new(0.5);
         let (mut cpu, now) = (asking.last, Instant::now());
         for _ in 0..10 {

@@ -100,7 +100,7 @@ fn all_requests_of_a_user_over_its_budget_are_refused_in_one_turn() {
 }
 
 #[test]
-fn who_waits_for_texts_is_looked_at_when_a_reading_has_changed() {
+fn clients_that_wait_for_texts_are_checked_when_a_reading_changes() {
     let (mut service, others) = service(Kinds::CMDLINE, Duration::from_secs(3600));
     let release = reading_for(&mut service, USER);
     service.turn();
@@ -117,7 +117,7 @@ fn who_waits_for_texts_is_looked_at_when_a_reading_has_changed() {
 }
 
 #[test]
-fn who_has_waited_long_enough_is_answered_without_texts() {
+fn a_client_that_waited_its_limit_is_answered_without_texts() {
     let (mut service, others) = service(Kinds::CMDLINE, Duration::from_secs(3600));
     let releases: Vec<_> = (0..4).map(|at| reading_for(&mut service, at)).collect();
     service.turn();
@@ -139,7 +139,7 @@ fn who_has_waited_long_enough_is_answered_without_texts() {
 
 /// A user with many waiting requests had work done in each turn, before users that came later.
 #[test]
-fn for_whom_nothing_was_done_for_the_longest_time_comes_first() {
+fn the_user_who_waited_longest_is_served_first() {
     const BYSTANDER: u32 = USER + 1;
     let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
     service.turn();
@@ -190,7 +190,7 @@ fn nothing_is_read_for_a_while_from_who_asks_too_much() {
 
 /// By the ids of its user namespaces a user may appear as thousands of users, each within its limit.
 #[test]
-fn of_those_who_are_unknown_few_are_looked_at_at_once_and_none_who_has_gone() {
+fn few_unidentified_clients_are_checked_at_a_time_and_none_that_left() {
     let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
     service.waiting.clear();
     let tokens: Vec<u64> = service.clients.keys().copied().collect();
@@ -226,7 +226,7 @@ fn ask_for_cgroups(service: &mut Service, at: u64, uid: u32) -> OwnedFd {
 
 /// While a thread reads cgroups, processes are shown, and requests for cgroups wait without work.
 #[test]
-fn nobody_waits_for_cgroups_but_who_asks_for_them() {
+fn only_clients_that_ask_for_cgroups_wait_for_them() {
     let (mut service, mut others) = service(Kinds::empty(), Duration::from_secs(3600));
     let release = service.cgroups.hold();
     let waiting = [0, 1, 2].map(|at| ask_for_cgroups(&mut service, at, USER + 1));
@@ -274,7 +274,7 @@ fn cgroups_are_read_first_for_whom_they_were_not_read_for_the_longest_time() {
 
 /// That there are too many cgroups may be another user's doing.
 #[test]
-fn nobody_is_blamed_if_there_are_too_many_cgroups() {
+fn too_many_cgroups_blame_no_user() {
     let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
     service.waiting.clear();
     let other = ask_for_cgroups(&mut service, 0, USER);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_new_socket_gets_no_other_group() {
+    fn only_the_new_socket_gets_the_group() {
         let folder = Folder::new("no-socket");
         let (file, link) = (folder.join("file"), folder.join("link"));
         fs::write(&file, "").expect("it is ours");

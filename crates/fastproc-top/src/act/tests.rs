@@ -170,7 +170,7 @@ fn a_burst_writes_no_settings_and_leaves_only_if_nothing_follows() {
 }
 
 #[test]
-fn what_is_written_is_taken_or_it_says_why_not() {
+fn typed_text_is_accepted_or_refused_with_a_reason() {
     for (place, prompt, right, wrong) in [
         (Place::Table, Prompt::Filter, "rss > 5M", "rss >"),
         (Place::Table, Prompt::Columns, "pid, rss", "pid,nothing"),

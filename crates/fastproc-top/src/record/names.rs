@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let mut some = Labels::default();
         some.name = Some("web".into());
         some.namespace = Some("shop".into());

@@ -136,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn who_lives_where_its_children_will_tells_of_itself() {
+    fn a_process_in_the_namespace_of_its_children_describes_itself() {
         assert_eq!(found((HERE, HERE), &[("1", HERE, HERE)]), Described::BySelf);
     }
 
     #[test]
-    fn who_has_moved_its_children_asks_somebody_whose_children_are_here() {
+    fn a_process_that_moved_its_children_asks_another_process() {
         let moved = (HERE, NEXT);
         let parent = ("12", INITIAL, HERE);
         let sibling = ("13", HERE, HERE);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_again_when_the_clocks_were_set() {
+    fn the_clock_of_averages_restarts_when_the_time_is_set() {
         let mut clock = clock();
         clock.learn([12_000 * MS, 12_001 * MS], [5_003 * MS, 6_900 * MS]);
         assert_eq!(clock.lead_ns() as i64, (20 - 4_997) * MS as i64);

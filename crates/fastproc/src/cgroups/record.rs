@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shared_has_only_the_groups_and_what_files_show() {
+    fn shared_records_have_only_their_groups_and_the_values_of_files() {
         let mut record = Record::default();
         record.identity.groups = (Fields::CPU | Fields::MEMORY | Fields::PRESSURE).bits();
         record.cpu.usage_ns = 123_456;

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tracepoint_missed_is_made_good() {
+    fn forks_that_the_tracepoint_missed_are_added() {
         let forks = forks();
         forks.learn(forks.count(), 1000, SECOND);
         assert_eq!(

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_beyond_the_image_is_absent() {
+    fn symbols_beyond_the_kernels_image_are_absent() {
         let mut found = HashMap::from([
             ("_text", 0xffff_ffff_8100_0000),
             ("_end", 0xffff_ffff_8300_0000),

@@ -106,7 +106,7 @@ fn the_program_of_a_process_that_has_ended_is_gone() {
 
 /// As `process_vm_writev(2)` and `ptrace(2)` do: the process itself is idle all the time.
 #[test]
-fn what_another_process_writes_into_a_command_line_is_shown() {
+fn a_command_line_that_another_process_writes_is_shown() {
     let mut shell = shell();
     let pid = shell.id();
     let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");

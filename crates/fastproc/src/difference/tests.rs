@@ -226,7 +226,7 @@ fn shares_of_all_processes_add_up() {
 }
 
 #[test]
-fn what_goes_back_is_neither_negative_nor_counted_twice_nor_a_spike() {
+fn a_counter_that_falls_gives_no_negative_rate_and_no_spike() {
     let at = |second: u64, minflt| {
         let mut record = process(7, SECOND, second * SECOND / 2);
         record.cpu.minflt = minflt;
@@ -469,7 +469,7 @@ proptest! {
 
     /// Growth before the first mark does not count, and an unknown counter counts from the first time that it is known.
     #[test]
-    fn what_went_before_does_not_count(first in 0..1000_u64, then in 0..1000_u64, last in 0..1000_u64, known in any::<bool>()) {
+    fn counts_before_the_baseline_are_not_counted(first in 0..1000_u64, then in 0..1000_u64, last in 0..1000_u64, known in any::<bool>()) {
         let counters = |value: u64, known: bool| {
             let mut record = process(7, 0, 0);
             record.io.read_bytes = value;
@@ -519,7 +519,7 @@ fn ended(baseline: &Baseline, now: &Made) -> Vec<(u32, bool, Option<u64>, Option
 }
 
 #[test]
-fn what_ended_has_done_the_rest_of_what_it_did() {
+fn an_exit_adds_the_counts_since_the_last_snapshot() {
     let mut baseline = Baseline::default();
     let second = |n: u64| n * SECOND;
     // Two run. The exit of 9 does not count: it began and ended before the first snapshot.
@@ -580,7 +580,7 @@ fn the_end_of_who_had_the_pid_next_is_compared_with_nothing() {
 }
 
 #[test]
-fn what_ended_while_nobody_recorded_it_is_not_taken_for_new() {
+fn unrecorded_exits_are_not_taken_for_new_processes() {
     let mut baseline = Baseline::default();
     let second = |n: u64| n * SECOND;
     let running = vec![process(7, second(10), second(5))];

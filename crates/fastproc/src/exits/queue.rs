@@ -91,7 +91,7 @@ mod tests {
     };
 
     #[test]
-    fn what_ended_after_a_snapshot_belongs_to_the_next() {
+    fn exits_after_a_snapshot_belong_to_the_next() {
         let exit = |pid, end_ns| Exit {
             pid,
             start_ns: 10,

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_libbpf_is_given_is_a_hundredth_and_says_the_same_of_what_programs_name() {
+    fn the_reduced_types_agree_with_the_kernels_for_all_named_structures() {
         let kernel = kernel();
         for object in [walk::OBJECTS[0], walk::OBJECTS[1], &counters::OBJECT] {
             let names = object.type_names();

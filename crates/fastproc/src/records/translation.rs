@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_layout_does_not_have_is_unknown_and_the_rest_is_read() {
+    fn members_that_another_layout_lacks_are_unknown() {
         let mut lines: Vec<&str> = layout::text().lines().collect();
         // Its description ends before later fields, and has fields that have been removed since.
         let without = [

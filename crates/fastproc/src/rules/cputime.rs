@@ -238,7 +238,7 @@ mod tests {
 
     /// A torn record is read again from the text, which has ticks and the start time in ticks.
     #[test]
-    fn what_comes_from_the_text_for_once_takes_nothing_back() {
+    fn times_from_one_text_take_nothing_back() {
         const MS: u64 = 1_000_000;
         let mut clock = CpuClock::default();
         let mut show = |start_ns, sum_exec_ns, prev: CpuTime| {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_does_not_fall_back() {
+    fn shown_times_do_not_fall() {
         assert_eq!(cputime_adjust(100, time(1, 1), time(80, 20)), time(80, 20));
         assert_eq!(cputime_adjust(110, time(1, 1), time(80, 20)), time(80, 30));
         assert_eq!(cputime_adjust(110, time(1, 0), time(80, 20)), time(90, 20));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_here_is_not_taken_back_for_what_the_kernel_showed_others() {
+    fn shown_times_do_not_fall_to_those_that_the_kernel_showed_others() {
         let mut clock = CpuClock::default();
         let mut cpu = Cpu {
             sum_exec_ns: 99,

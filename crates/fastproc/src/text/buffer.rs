@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_until_the_text_fits() {
+    fn the_buffer_grows_until_the_text_fits() {
         let mut text = Text::default();
         let mut tries = 0;
         let mut long = |out: &mut SeqBuf<'_>| {

@@ -406,7 +406,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_number_is_refused(text in "[^0-9].{0,12}") {
+        fn text_that_is_not_a_number_is_refused(text in "[^0-9].{0,12}") {
             prop_assert!(Cursor::new("file", text.as_bytes()).u64().is_err());
         }
 

@@ -234,7 +234,7 @@ fn cpus_that_could_never_be_are_not_shown() {
 }
 
 #[test]
-fn what_is_no_status_is_refused() {
+fn malformed_status_texts_are_refused() {
     for own in ["Name:\tcat", "no colon\n", ":\n", "\n"] {
         assert!(
             Format::learn(own.as_bytes(), None, SpeculationControl::default()).is_err(),
@@ -269,7 +269,7 @@ fn a_text_that_was_cut_is_refused() {
 
 proptest! {
     #[test]
-    fn what_status_tells_survives(
+    fn values_of_status_survive_rendering_and_parsing(
         name in prop::collection::vec(1_u8.., 0..=63),
         ids: [u32; 17],
         sizes in prop::array::uniform16(0_u64..1 << 48),

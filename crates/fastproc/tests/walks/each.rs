@@ -22,7 +22,7 @@ wait
 
 /// Processes that a walk misses are read from `/proc`, so snapshots are complete: the source of each process shows it.
 #[test]
-fn none_of_thousands_is_left_to_proc() {
+fn thousands_of_processes_need_no_reading_from_proc() {
     if !gate::bpf() {
         return;
     }

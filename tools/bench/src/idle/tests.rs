@@ -156,7 +156,7 @@ fn one_set_does_not_hold_another() {
 }
 
 #[test]
-fn none_remains_when_the_spawner_is_killed() {
+fn no_child_remains_when_the_spawner_is_killed() {
     let idle = Idle::start(50).unwrap();
     let children = children(pid(&idle));
     assert_eq!(children.len(), 50);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_raised_is_restored_and_the_rest_stays() {
+    fn raised_limits_are_restored_and_others_stay() {
         let (low, high) = (file("low", 100), file("high", 5000));
         let limits = Limits::raise_to(&[(&low, 1000), (&high, 1000)]).unwrap();
         assert_eq!((number(&low), number(&high)), (Some(1000), Some(5000)));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_raised_is_restored_when_nothing_is_dropped() {
+    fn raised_limits_are_restored_after_a_kill() {
         let low = file("lost", 100);
         let mut limits = Limits::raise_to(&[(&low, 1000)]).unwrap();
         let keeper = Pid::from_child(&limits.keeper);

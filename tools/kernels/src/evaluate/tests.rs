@@ -209,7 +209,7 @@ fn a_source_that_cannot_be_verified_says_why() {
 }
 
 #[test]
-fn what_is_not_understood_is_wrong() {
+fn unknown_results_count_as_wrong() {
     for (name, ended, stdout) in [
         ("doctor", Ended::Status(2), DOCTOR),
         ("doctor", Ended::Status(0), ""),

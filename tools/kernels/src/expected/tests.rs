@@ -193,7 +193,7 @@ fn lines_without_symbols_come_from_the_text_for_everybody() {
 }
 
 #[test]
-fn what_is_found_is_what_is_expected_from_then_on() {
+fn an_update_expects_what_was_found() {
     let mut table = expected();
     let programs = ["doctor", "doctor as reader", "verify procfs"];
     let found = |table: &Expected, scenario, programs: &[&str]| -> Findings {

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_printed_is_a_mark() {
+    fn unprintable_bytes_are_printed_as_marks() {
         let text = |bytes, utf8| written(|to| printable(bytes, utf8, to));
         assert_eq!(text(b"a b~", true), "a b~");
         assert_eq!(text("größe\u{1b}[2J\n".as_bytes(), true), "größe?[2J?");

@@ -170,7 +170,7 @@ fn a_value_that_stood_still_is_wrong_if_it_differs() {
 
 /// Like `rcu_preempt`, which reading wakes each time.
 #[test]
-fn what_a_thread_did_between_two_sleeps_is_only_known_if_it_was_not_switched() {
+fn a_thread_that_was_switched_between_two_sleeps_is_not_judged() {
     let (asleep, awake) = (
         b"State:\tI (idle)\nTgid:\t16\n",
         b"State:\tR (running)\nTgid:\t16\n",

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_too_late_is_left_out_and_told_when_it_comes() {
+    fn a_late_reading_is_left_out_until_it_comes() {
         let (release, go_on) = channel::<()>();
         let read = |go_on: &mut Receiver<()>| {
             let _ = go_on.recv();

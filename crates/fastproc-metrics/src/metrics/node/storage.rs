@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_udev_knows_is_found_by_its_whole_name() {
+    fn properties_of_udev_are_found_by_their_whole_name() {
         let udev = b"S:disk/by-id/x\nE:ID_MODEL_ENC=no\nE:ID_MODEL=A=B\xff\nE:ID_SERIAL=long\n";
         assert_eq!(property(udev, "ID_MODEL"), Some(&b"A=B\xff"[..]));
         assert_eq!(property(udev, "ID_SERIAL"), Some(&b"long"[..]));

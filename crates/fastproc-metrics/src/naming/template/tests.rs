@@ -74,7 +74,7 @@ fn names_are_what_go_makes_of_them() {
 }
 
 #[test]
-fn what_is_not_understood_is_named() {
+fn errors_of_templates_name_what_is_unknown() {
     for (template, reason) in [
         ("{{.Comm", "without a }}"),
         ("{{.Nothing}}", "{{.Nothing}}; there are .Cgroups"),
@@ -159,7 +159,7 @@ fn a_name_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn what_must_be_read_is_known_before() {
+fn the_rules_tell_which_texts_they_need() {
     let wants = |text: &str| Template::parse(text).unwrap().wants();
     assert!(wants("{{if .Username}}x{{end}}").username);
     assert!(wants("{{if .PID}}{{else}}{{index .Cgroups 0}}{{end}}").cgroups);

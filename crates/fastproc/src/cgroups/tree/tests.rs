@@ -66,7 +66,7 @@ fn pass(tree: &mut Tree) -> (usize, usize, bool) {
 
 /// However many directories there are and however long their paths, no more is kept or looked up.
 #[test]
-fn what_is_beyond_the_bounds_takes_nothing() {
+fn cgroups_beyond_the_bounds_use_no_memory() {
     let folder = std::env::temp_dir().join(format!("fastproc-bounds-{}", std::process::id()));
     for at in 0..9 {
         fs::create_dir_all(folder.join(format!("{at}/deep/er"))).expect("a folder");

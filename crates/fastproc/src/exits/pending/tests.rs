@@ -43,7 +43,7 @@ fn processes_that_share_a_pid_each_have_one_exit() {
 }
 
 #[test]
-fn of_two_threads_that_may_both_be_the_last_the_first_counts() {
+fn the_first_of_two_last_threads_counts() {
     let records = [
         record(layout::ENDED, 7, 100, 150),
         record(layout::ENDED, 7, 100, 160),

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_exit_as_much_is_seen_as_of_the_process() {
+    fn an_exit_shows_as_much_as_its_process_did() {
         let exit = |change: fn(&mut Exit)| {
             let mut exit = Exit {
                 status: Some(256),
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_denied() {
+    fn access_is_denied_if_ids_are_unknown() {
         assert_eq!(
             access(ROOT, |target| target.identity.groups = 0),
             Access::Denied

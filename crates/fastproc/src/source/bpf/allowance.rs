@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_limit() {
+    fn an_unreadable_limit_is_no_limit() {
         let tree = Tree::new("none");
         for groups in [
             "",

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_to_the_end_is_the_measure() {
+    fn a_full_count_decides_the_new_size() {
         let capacity = opened(100, 100);
         let run = Run {
             lost_threads: 5000,
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_records_is_there_only_if_they_are_kept() {
+    fn memory_for_kept_records_is_counted_only_if_they_are_kept() {
         let one = Capacity {
             records: 1,
             ..Capacity::default()
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_larger_than_at_opening_stays() {
+    fn arrays_do_not_shrink_below_their_first_size() {
         for (processes, threads) in [(1, 0), (100, 0), (100, 3000), (24_000, 24_000)] {
             let capacity = opened(processes, threads);
             let mut shrink = Shrink::default();

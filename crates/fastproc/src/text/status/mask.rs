@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_rendered_is_parsed(words in prop::collection::vec(any::<u64>(), 1..20), spare in 0..64_usize) {
+        fn rendered_masks_parse_back(words in prop::collection::vec(any::<u64>(), 1..20), spare in 0..64_usize) {
             let bits = 64 * words.len() - spare;
             let mut words = words;
             *words.last_mut().expect("there is one") &= u64::MAX >> spare;

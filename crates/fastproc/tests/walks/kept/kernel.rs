@@ -33,7 +33,7 @@ def get(path): return open(path).read()
 
 /// A process in a sleep that the kernel may freeze has the state of a frozen one at once, without a run.
 #[test]
-fn it_is_frozen_where_it_sleeps() {
+fn a_process_frozen_in_its_sleep_is_noticed() {
     if !gate::bpf() {
         return;
     }
@@ -55,7 +55,7 @@ put('cgroup.procs', str(pid))"
 
 /// It wakes, and stops in its cgroup of version 2.
 #[test]
-fn it_is_frozen_in_its_cgroup() {
+fn a_process_frozen_by_its_cgroup_is_noticed() {
     if !gate::bpf() {
         return;
     }
@@ -230,7 +230,7 @@ atexit.register(os.kill, other, signal.SIGKILL)";
 
 /// It waits, in an uninterruptible sleep, until the child with its memory is killed.
 #[test]
-fn it_waits_for_the_child_of_a_vfork() {
+fn a_parent_that_waits_for_its_vfork_child_is_noticed() {
     let begin = r"
 stack = mmap.mmap(-1, 1 << 20)
 def rests(pid):

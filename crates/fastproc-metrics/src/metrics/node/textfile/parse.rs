@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         for (text, line, word) in [
             ("a 1", 1, "ends within"),
             ("a 1\na\n", 2, "no value"),
@@ -367,7 +367,7 @@ mod tests {
 
     /// A link may lead to a file of secrets, which would then stand in the log.
     #[test]
-    fn what_is_wrong_is_not_quoted() {
+    fn errors_do_not_quote_the_file() {
         for text in [
             "secret:$y$j9T$secret:20000:0:99999:7:::\n",
             "secret secret\n",

@@ -129,7 +129,7 @@ fn everybody_sees_times_to_a_tick_and_nothing_that_is_hidden() {
 }
 
 #[test]
-fn what_has_ended_does_not_say_that_it_holds_what_is_hidden() {
+fn a_masked_exit_does_not_claim_hidden_members() {
     let mut exit = ExitRecord {
         known: u32::MAX,
         status: 9,
