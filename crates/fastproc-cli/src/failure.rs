@@ -7,12 +7,17 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 
 pub use fastproc::error_chain as chain;
 
-/// An error and its causes for standard error. What the verifier of BPF programs says has many lines; they are indented,
-/// so that no name in them passes for another message.
+/// An error and its causes for standard error. What the verifier of BPF programs says has many lines; each line after the
+/// first is indented, so that no name in it passes for another message.
 pub fn shown(error: &(dyn Error + 'static)) -> String {
     let text = chain(error);
-    let lines: Vec<String> = text.split('\n').map(fastproc::log_line).collect();
-    lines.join("\n  ")
+    let mut lines = text.split('\n').map(fastproc::log_line);
+    let mut shown = lines.next().unwrap_or_default();
+    for line in lines {
+        let is_indented = line.is_empty() || line.starts_with(' ');
+        shown.extend(["\n", if is_indented { "" } else { "  " }, &line]);
+    }
+    shown
 }
 
 /// Whether the reader of standard output closed it, as in `fastproc ps | head -1`.

@@ -30,12 +30,12 @@ pub const fn is_same_start(start_ns: u64, other_ns: u64) -> bool {
 /// The start time for one that was rounded down to a tick of the reader's time namespace: on a whole tick since boot,
 /// which marks it as rounded, and within the same tick of the reader.
 pub(crate) const fn mark_rounded(start_ns: u64, tick_ns: u64) -> u64 {
+    if start_ns.is_multiple_of(tick_ns) {
+        return start_ns;
+    }
     // It may be negative: a process of the first tick.
     let past_tick = start_ns.cast_signed().rem_euclid(tick_ns.cast_signed());
-    match past_tick {
-        0 => start_ns,
-        past_tick => start_ns.wrapping_add_signed(tick_ns.cast_signed() - past_tick),
-    }
+    start_ns.wrapping_add_signed(tick_ns.cast_signed() - past_tick)
 }
 
 /// State of a process or thread, as `/proc` prints it (`task_state_array[]`).
