@@ -103,50 +103,8 @@ fn stop(pid: u32) {
     });
 }
 
-#[test]
-fn a_file_system_that_hangs_takes_its_collector_along_and_nothing_else() {
-    if !gate::root() {
-        return;
-    }
-    let mut hung = match HungFuse::open() {
-        Ok(hung) => hung,
-        Err(error) => {
-            gate::skipped(&format!("it needs /dev/fuse: {error}"));
-            return;
-        }
-    };
-    hung.hang();
-    let folder = format!("--collector.textfile.directory={}", hung.path().display());
-    let server = Server::start(&[
-        "--source=procfs",
-        "--procnames=none",
-        "--collector.textfile",
-        "--collector.loadavg",
-        &folder,
-        "--end-within=1s",
-    ]);
-    hung.wait_until_asked();
-    for _ in 0..2 {
-        let metrics = server.scrape();
-        let success = |collector| {
-            let labels = [("collector", collector)];
-            metrics.get("node_scrape_collector_success", &labels)
-        };
-        assert_eq!(success("textfile"), Some(0.0));
-        assert_eq!(success("loadavg"), Some(1.0));
-        assert!(metrics.get("node_load1", &[]).is_some());
-    }
-    let exporter = server.exporter();
-    let (status, stderr) = server.end(Signal::TERM);
-    assert_eq!(status.code(), Some(0), "{stderr}");
-    wait_until("the exporter has ended", || is_gone(exporter));
-}
-
-#[test]
-fn a_file_system_that_hangs_has_no_figures_and_all_others_have() {
-    if !gate::root() || !gate::programs(&["unshare"]) {
-        return;
-    }
+/// Runs this in a thread whose mount namespace has a file system that hangs, in the folder that it passes.
+fn beside_hung_file_system(scrapes: impl FnOnce(&mut HungFuse, &str) + Send) {
     let mut hung = match HungFuse::open() {
         Ok(hung) => hung,
         Err(error) => {
@@ -156,10 +114,56 @@ fn a_file_system_that_hangs_has_no_figures_and_all_others_have() {
     };
     hung.hang();
     let folder = Folder::new("hung");
-    let point = folder.display().to_string();
-    let scrapes = || {
-        let mounted = hung.mount_for_this_thread(&folder);
-        mounted.expect("root may mount");
+    let ended = thread::scope(|scope| {
+        let scrapes = || {
+            let mounted = hung.mount_for_this_thread(&folder);
+            mounted.expect("root may mount");
+            scrapes(&mut hung, &folder.display().to_string());
+        };
+        scope.spawn(scrapes).join()
+    });
+    hung.end();
+    ended.expect("all scrapes are right");
+}
+
+#[test]
+fn a_file_system_that_hangs_takes_its_collector_along_and_nothing_else() {
+    if !gate::root() {
+        return;
+    }
+    beside_hung_file_system(|hung, folder| {
+        let server = Server::start(&[
+            "--source=procfs",
+            "--procnames=none",
+            "--collector.textfile",
+            "--collector.loadavg",
+            &format!("--collector.textfile.directory={folder}"),
+            "--end-within=1s",
+        ]);
+        hung.wait_until_asked();
+        for _ in 0..2 {
+            let metrics = server.scrape();
+            let success = |collector| {
+                let labels = [("collector", collector)];
+                metrics.get("node_scrape_collector_success", &labels)
+            };
+            assert_eq!(success("textfile"), Some(0.0));
+            assert_eq!(success("loadavg"), Some(1.0));
+            assert!(metrics.get("node_load1", &[]).is_some());
+        }
+        let exporter = server.exporter();
+        let (status, stderr) = server.end(Signal::TERM);
+        assert_eq!(status.code(), Some(0), "{stderr}");
+        wait_until("the exporter has ended", || is_gone(exporter));
+    });
+}
+
+#[test]
+fn a_file_system_that_hangs_has_no_figures_and_all_others_have() {
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    beside_hung_file_system(|_, point| {
         let mut command = Command::new("unshare");
         // The list of mounts is that of process 1, which it is.
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", FASTPROC]);
@@ -178,13 +182,10 @@ fn a_file_system_that_hangs_has_no_figures_and_all_others_have() {
             let of = |name, point| metrics.get(name, &[("mountpoint", point)]);
             assert!(of("node_filesystem_size_bytes", "/") > Some(0.0));
             assert_eq!(of("node_filesystem_device_error", "/"), Some(0.0));
-            assert_eq!(of("node_filesystem_size_bytes", &point), None);
-            assert_eq!(of("node_filesystem_device_error", &point), Some(1.0));
+            assert_eq!(of("node_filesystem_size_bytes", point), None);
+            assert_eq!(of("node_filesystem_device_error", point), Some(1.0));
         }
-    };
-    let ended = thread::scope(|scope| scope.spawn(scrapes).join());
-    hung.end();
-    ended.expect("all scrapes are right");
+    });
 }
 
 #[test]
