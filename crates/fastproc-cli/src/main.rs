@@ -61,6 +61,9 @@ struct Cli {
     /// Take the cgroup hierarchy of version 2 that is mounted at this folder, where several are.
     #[arg(long, value_name = "FOLDER", global = true)]
     cgroup_root: Option<PathBuf>,
+    /// Search this folder of a container runtime for names too, such as a data-root of Docker. Can be repeated.
+    #[arg(long, value_name = "FOLDER", global = true)]
+    container_root: Vec<PathBuf>,
 }
 
 impl Cli {
@@ -71,6 +74,7 @@ impl Cli {
         if let Some(folder) = &self.cgroup_root {
             fastproc::cgroup_root::set(folder)?;
         }
+        fastproc::container::set_roots(self.container_root)?;
         if self.command.prints() {
             standard::output()?;
         }

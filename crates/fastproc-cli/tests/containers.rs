@@ -53,6 +53,34 @@ impl Drop for Sleeper {
 const FIELDS: &str = "pid,container,container_name,pod,pod_uid,runtime,slice,unit,machine,cgroup";
 
 #[test]
+fn a_folder_that_is_given_is_searched_for_names() {
+    if !gate::root() {
+        return;
+    }
+    let Some(cgroup) = Cgroup::new(&format!("given/docker-{ID}.scope")) else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let sleeper = Sleeper::start(&cgroup);
+    let folder = Folder::new("data-root");
+    let container = folder.join("containers").join(ID);
+    fs::create_dir_all(&container).expect("a folder");
+    let names = r#"{"Name": "/web", "Config": {"Image": "nginx"}}"#;
+    fs::write(container.join("config.v2.json"), names).expect("a file");
+    let (pid, given) = (sleeper.pid(), folder.display().to_string());
+    let options = ["-o", "pid,container_name,image", "-p", &*pid];
+    let options = [&options[..], &["--container-root", &*given]].concat();
+    let rows = rows(&options);
+    let [row] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(
+        (&row["container_name"], &row["image"]),
+        (&"web".into(), &"nginx".into())
+    );
+}
+
+#[test]
 fn columns_show_the_container_of_a_process() {
     if !gate::root() {
         return;

@@ -31,18 +31,33 @@ macro_rules! collectors {
             /// Leave out these disks.
             #[arg(long = "collector.diskstats.device-exclude", alias = "collector.diskstats.ignored-devices", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::DISKS)]
             disks_exclude: Pattern,
+            /// Export only these disks.
+            #[arg(long = "collector.diskstats.device-include", value_name = "REGEX", value_parser = Pattern::inverted, conflicts_with = "disks_exclude")]
+            disks_include: Option<Pattern>,
             /// Leave out these mount points.
             #[arg(long = "collector.filesystem.mount-points-exclude", alias = "collector.filesystem.ignored-mount-points", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::MOUNT_POINTS)]
             mount_points_exclude: Pattern,
+            /// Export only these mount points.
+            #[arg(long = "collector.filesystem.mount-points-include", value_name = "REGEX", value_parser = Pattern::inverted, conflicts_with = "mount_points_exclude")]
+            mount_points_include: Option<Pattern>,
             /// Leave out file systems of these types.
             #[arg(long = "collector.filesystem.fs-types-exclude", alias = "collector.filesystem.ignored-fs-types", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::FILESYSTEMS)]
             types_exclude: Pattern,
+            /// Export only file systems of these types.
+            #[arg(long = "collector.filesystem.fs-types-include", value_name = "REGEX", value_parser = Pattern::inverted, conflicts_with = "types_exclude")]
+            types_include: Option<Pattern>,
             /// Leave out these network devices.
             #[arg(long = "collector.netdev.device-exclude", alias = "collector.netdev.device-blacklist", value_name = "REGEX", value_parser = Pattern::new)]
             devices_exclude: Option<Pattern>,
+            /// Export only these network devices.
+            #[arg(long = "collector.netdev.device-include", alias = "collector.netdev.device-whitelist", value_name = "REGEX", value_parser = Pattern::inverted, conflicts_with = "devices_exclude")]
+            devices_include: Option<Pattern>,
             /// Leave out neighbours of these network devices.
             #[arg(long = "collector.arp.device-exclude", value_name = "REGEX", value_parser = Pattern::new)]
             arp_exclude: Option<Pattern>,
+            /// Export only neighbours of these network devices.
+            #[arg(long = "collector.arp.device-include", value_name = "REGEX", value_parser = Pattern::inverted, conflicts_with = "arp_exclude")]
+            arp_include: Option<Pattern>,
             /// Leave out properties of these network devices.
             #[arg(long = "collector.netclass.ignored-devices", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::NETCLASS)]
             netclass_exclude: Pattern,
@@ -93,6 +108,8 @@ impl Collectors {
             return Switches::none();
         }
         let base = (by_default || self.host) && !self.disable_defaults;
+        let either =
+            |include: Option<&Pattern>, exclude: Option<&Pattern>| include.or(exclude).cloned();
         let is_on = |on: bool, off: bool| on || base && !off;
         let filesystem = is_on(self.filesystem, self.no_filesystem);
         Switches {
@@ -103,22 +120,35 @@ impl Collectors {
             processes: is_on(self.processes, self.no_processes),
             vmstat: is_on(self.vmstat, self.no_vmstat).then(|| self.vmstat_fields.clone()),
             node: NodeSwitches {
-                arp: is_on(self.arp, self.no_arp).then(|| self.arp_exclude.clone()),
+                arp: is_on(self.arp, self.no_arp)
+                    .then(|| either(self.arp_include.as_ref(), self.arp_exclude.as_ref())),
                 conntrack: is_on(self.conntrack, self.no_conntrack),
                 cpufreq: is_on(self.cpufreq, self.no_cpufreq),
-                diskstats: is_on(self.diskstats, self.no_diskstats)
-                    .then(|| self.disks_exclude.clone()),
+                diskstats: is_on(self.diskstats, self.no_diskstats).then(|| {
+                    self.disks_include
+                        .as_ref()
+                        .unwrap_or(&self.disks_exclude)
+                        .clone()
+                }),
                 entropy: is_on(self.entropy, self.no_entropy),
                 filefd: is_on(self.filefd, self.no_filefd),
                 filesystem: filesystem.then(|| {
-                    let mount_points = self.mount_points_exclude.clone();
-                    (mount_points, self.types_exclude.clone())
+                    let mount_points = self.mount_points_include.as_ref();
+                    let mount_points = mount_points.unwrap_or(&self.mount_points_exclude).clone();
+                    (
+                        mount_points,
+                        self.types_include
+                            .as_ref()
+                            .unwrap_or(&self.types_exclude)
+                            .clone(),
+                    )
                 }),
                 loadavg: is_on(self.loadavg, self.no_loadavg),
                 meminfo: is_on(self.meminfo, self.no_meminfo),
                 netclass: is_on(self.netclass, self.no_netclass)
                     .then(|| self.netclass_exclude.clone()),
-                netdev: is_on(self.netdev, self.no_netdev).then(|| self.devices_exclude.clone()),
+                netdev: is_on(self.netdev, self.no_netdev)
+                    .then(|| either(self.devices_include.as_ref(), self.devices_exclude.as_ref())),
                 netstat: is_on(self.netstat, self.no_netstat).then(|| self.netstat_fields.clone()),
                 pressure: is_on(self.pressure, self.no_pressure),
                 schedstat: is_on(self.schedstat, self.no_schedstat),

@@ -281,3 +281,23 @@ fn collectors_are_chosen_by_their_flags() {
     assert_eq!(netstat, ["node_netstat_Tcp_InSegs"]);
     assert!(has(&metrics, "node_memory_MemTotal_bytes"));
 }
+
+#[test]
+fn devices_and_file_systems_are_chosen_by_what_they_match() {
+    let metrics = Server::start(&[
+        "--source=procfs",
+        "--collector.netdev.device-whitelist=^lo$",
+        "--collector.arp.device-include=^none$",
+        "--collector.diskstats.device-include=^none$",
+        "--collector.filesystem.mount-points-include=^/proc$",
+        "--collector.filesystem.fs-types-include=^proc$",
+    ])
+    .scrape();
+    let received = metrics.all("node_network_receive_bytes_total", &[]);
+    let lo = metrics.all("node_network_receive_bytes_total", &[("device", "lo")]);
+    assert_eq!((received.count(), lo.count()), (1, 1));
+    assert!(!has(&metrics, "node_arp_") && !has(&metrics, "node_disk_"));
+    let mounts = metrics.all("node_filesystem_readonly", &[]).count();
+    let proc = metrics.all("node_filesystem_readonly", &[("mountpoint", "/proc")]);
+    assert_eq!((mounts, proc.count()), (1, 1));
+}

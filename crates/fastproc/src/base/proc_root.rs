@@ -111,7 +111,7 @@ fn absolute(folder: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 /// Whether the program has more privileges than its user, and so must ignore the user's choices (`secure_getenv(3)`).
-fn has_more_privileges_than_its_user() -> bool {
+pub(crate) fn has_more_privileges_than_its_user() -> bool {
     // SAFETY: it reads a number that the kernel gave to this process.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }

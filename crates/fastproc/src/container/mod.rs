@@ -28,4 +28,5 @@ pub use self::{
     names::{Labels, Names},
     origin::{Origin, Runtime},
     pod_uid::PodUid,
+    runtime_roots::set_roots,
 };

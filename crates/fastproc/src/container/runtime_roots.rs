@@ -1,6 +1,9 @@
-//! Folders of the runtimes that their configurations name.
+//! Folders of the runtimes beside the usual ones: those that their configurations name, or the user.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use serde_json::Value;
 
@@ -8,6 +11,7 @@ use super::{
     origin::Runtime,
     runtime_files::{DOCKER, read_file},
 };
+use crate::base::{error::Error, proc_root};
 
 /// Files with Docker's `data-root`.
 const DOCKER_CONFIGURATIONS: [&str; 2] = [
@@ -20,15 +24,44 @@ const STORAGE_CONFIGURATIONS: [&str; 2] = [
     "etc/containers/storage.conf",
 ];
 
+static GIVEN: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Makes this whole program search these folders, too: a `data-root` of Docker, a state folder of containerd, or a
+/// graphroot or runroot of Podman and CRI-O. The paths are those on the host.
+///
+/// # Errors
+/// This program runs with privileges that its user does not have (set-user-ID, or capabilities of its file): then the
+/// folders are not the user's choice.
+#[doc(hidden)]
+pub fn set_roots(folders: Vec<PathBuf>) -> Result<(), Error> {
+    if let Some(folder) = folders.first()
+        && proc_root::has_more_privileges_than_its_user()
+    {
+        let refused =
+            "a program with more privileges than its user searches the usual folders only";
+        let path = folder.display().to_string();
+        return Err(Error::unreadable(path, std::io::Error::other(refused)));
+    }
+    let folders = folders.into_iter();
+    let folders = folders.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
+    GIVEN.get_or_init(|| folders.collect());
+    Ok(())
+}
+
+/// A path on the host whose root is this folder.
+fn below(root: &Path, path: &Path) -> Option<PathBuf> {
+    let path = path.strip_prefix("/").ok()?;
+    let is_plain = |part| matches!(part, std::path::Component::Normal(_));
+    path.components().all(is_plain).then(|| root.join(path))
+}
+
 /// Folders of runtimes below this root, beside the usual ones.
 pub(super) fn named(root: &Path) -> Vec<(Runtime, PathBuf)> {
-    // A path is that on the host.
-    let below = |path: &str| {
-        let path = Path::new(path);
-        let path = path.strip_prefix("/").ok()?;
-        let is_plain = |part| matches!(part, std::path::Component::Normal(_));
-        path.components().all(is_plain).then(|| root.join(path))
-    };
+    all(root, GIVEN.get().map_or(&[], Vec::as_slice))
+}
+
+fn all(root: &Path, given: &[PathBuf]) -> Vec<(Runtime, PathBuf)> {
+    let below = |path: &str| below(root, Path::new(path));
     let text = |path: &&str| String::from_utf8(read_file(&root.join(path))?).ok();
     let mut named = Vec::new();
     let mut docker: Vec<PathBuf> = DOCKER_CONFIGURATIONS
@@ -65,6 +98,15 @@ pub(super) fn named(root: &Path) -> Vec<(Runtime, PathBuf)> {
                     .flat_map(|folder| runtimes.map(|of| (of, folder.clone()))),
             );
         }
+    }
+    for folder in given.iter().filter_map(|path| self::below(root, path)) {
+        let runtimes = [
+            Runtime::Docker,
+            Runtime::Containerd,
+            Runtime::CriO,
+            Runtime::Podman,
+        ];
+        named.extend(runtimes.map(|of| (of, folder.clone())));
     }
     named
 }
@@ -109,6 +151,16 @@ fn value(text: &str, section: &str, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_is_given_may_be_of_any_runtime() {
+        let named = all(Path::new("/host"), &["/srv/a".into(), "relative".into()]);
+        let folder = PathBuf::from("/host/srv/a");
+        for runtime in [Runtime::Docker, Runtime::Containerd, Runtime::Podman] {
+            assert!(named.contains(&(runtime, folder.clone())), "{named:?}");
+        }
+        assert!(named.iter().all(|(_, found)| *found == folder));
+    }
 
     #[test]
     fn a_value_is_that_of_its_section() {

@@ -1,7 +1,7 @@
 //! The command lines of processes that may exit before they could be read.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,6 +17,8 @@ use crate::{
 
 /// Events of two CPUs may arrive out of order: a child's exit after its parent's.
 const LATEST: Duration = Duration::from_secs(10);
+/// The most processes that have ended and are remembered until then. A machine may start thousands in a second.
+const MOST_GONE: usize = 1 << 11;
 
 /// The most processes, and bytes of command lines, that are remembered. A lost exit leaves its process here, so
 /// without a bound a flood of exits could fill the memory. Beyond it, the half that started first is forgotten.
@@ -36,7 +38,8 @@ pub struct Programs {
     running: HashMap<u32, Running>,
     /// Bytes of all command lines.
     bytes: usize,
-    cleaned: Option<Instant>,
+    /// Pid, start time and end of those that have ended, the earliest first.
+    gone: VecDeque<(u32, u64, Instant)>,
 }
 
 #[derive(Debug)]
@@ -44,7 +47,6 @@ struct Running {
     start_ns: u64,
     exec_id: u64,
     line: Arc<ExecLine>,
-    gone: Option<Instant>,
 }
 
 /// A command line as of its exec. It belongs to whoever executed the program.
@@ -101,7 +103,6 @@ impl Programs {
                 bytes: kept.into(),
                 cut: kept.len() < whole.len() || exec.cmdline.is_some_and(|line| line.cut),
             }),
-            gone: None,
         };
         self.bytes += running.line.len();
         if let Some(before) = self.running.insert(exec.pid, running) {
@@ -115,24 +116,34 @@ impl Programs {
     /// The command line of an exited process: that of its last exec, or, if it executed nothing, of the last exec of its
     /// parent before the fork. `None` if that exec is not known, or if another process may have forked this one.
     pub fn line(&mut self, exit: &Exit) -> Option<Arc<ExecLine>> {
+        if self.is_running(exit.pid, exit.start_ns) {
+            let gone = (exit.pid, exit.start_ns, Instant::now());
+            self.gone.push_back(gone);
+        }
         self.forget();
         let of = exit.program;
-        if let Some(own) = self.running.get_mut(&exit.pid)
-            && own.start_ns == exit.start_ns
-        {
-            own.gone = Some(Instant::now());
-        }
         let running = self.running.get(&of.pid)?;
         let is_it = (running.start_ns, running.exec_id) == (of.start_ns, of.exec_id);
         (is_it && of.exec_id != 0 && running.line.len() > 0).then(|| Arc::clone(&running.line))
     }
 
+    fn is_running(&self, pid: u32, start_ns: u64) -> bool {
+        let running = self.running.get(&pid);
+        running.is_some_and(|program| program.start_ns == start_ns)
+    }
+
     fn forget(&mut self) {
-        if self.cleaned.is_some_and(|at| at.elapsed() < LATEST) {
-            return;
+        while let Some(&(pid, start_ns, at)) = self.gone.front()
+            && (self.gone.len() > MOST_GONE || at.elapsed() >= LATEST)
+        {
+            self.gone.pop_front();
+            // Another process may have its pid now.
+            if self.is_running(pid, start_ns)
+                && let Some(program) = self.running.remove(&pid)
+            {
+                self.bytes -= program.line.len();
+            }
         }
-        self.cleaned = Some(Instant::now());
-        self.retain(|program| program.gone.is_none_or(|at| at.elapsed() < LATEST));
     }
 
     fn forget_half(&mut self) {

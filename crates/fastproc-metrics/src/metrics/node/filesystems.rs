@@ -13,11 +13,10 @@ use std::{
 };
 
 use fastproc::{mounts, proc_root};
-use regex::Regex;
 use rustix::fs::{Dev, Mode, OFlags, StatFs, fstatfs, major, openat};
 
 use super::{
-    PATIENCE,
+    PATIENCE, Pattern,
     ask::{Askers, Question},
     machine::Machine,
 };
@@ -41,8 +40,8 @@ crate::metrics::families! {
 /// The filesystems to leave out.
 #[derive(Clone, Debug)]
 pub(super) struct MountFilter {
-    pub mount_points: Regex,
-    pub types: Regex,
+    pub mount_points: Pattern,
+    pub types: Pattern,
 }
 
 impl MountFilter {
@@ -239,7 +238,7 @@ mod tests {
     use super::*;
 
     fn filesystems(mountinfo: &[u8], folder: Option<&str>) -> Vec<Filesystem> {
-        let pattern = |pattern| Regex::new(pattern).expect("a pattern");
+        let pattern = |pattern| Pattern::new(pattern).expect("a pattern");
         let filter = MountFilter {
             mount_points: pattern(MountFilter::MOUNT_POINTS),
             types: pattern(MountFilter::TYPES),

@@ -79,7 +79,11 @@ pub struct NodeSwitches {
 
 /// A regular expression given by a flag.
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct Pattern {
+    regex: Regex,
+    /// It matches what the expression does not.
+    is_inverted: bool,
+}
 
 impl Pattern {
     /// Disks that `node_exporter` leaves out.
@@ -95,7 +99,22 @@ impl Pattern {
 
     /// Compiles a pattern.
     pub fn new(pattern: &str) -> Result<Self, WrongFilter> {
-        Ok(Self(Regex::new(pattern)?))
+        Ok(Self {
+            regex: Regex::new(pattern)?,
+            is_inverted: false,
+        })
+    }
+
+    /// A pattern that matches everything else, to leave out all but these.
+    pub fn inverted(pattern: &str) -> Result<Self, WrongFilter> {
+        Ok(Self {
+            is_inverted: true,
+            ..Self::new(pattern)?
+        })
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text) != self.is_inverted
     }
 }
 
@@ -186,15 +205,15 @@ impl NodeMetrics {
         let netstat = switches.netstat.clone();
         let filesystems = switches.filesystem.as_ref().map(|(mount_points, types)| {
             let filter = MountFilter {
-                mount_points: mount_points.0.clone(),
-                types: types.0.clone(),
+                mount_points: mount_points.clone(),
+                types: types.clone(),
             };
             Filesystems::new(filter, machine.clone())
         });
         Self {
             filesystems,
             machine,
-            netstat: netstat.map(|fields| Netstat::new(fields.0)),
+            netstat: netstat.map(|fields| Netstat::new(fields.regex)),
             nohandler: Attributes::default(),
             disk_infos: Vec::new(),
             devices: Vec::new(),
@@ -210,7 +229,7 @@ impl NodeMetrics {
         self.files.read(&self.switches, scrapes);
         if let Some(exclude) = &self.switches.diskstats {
             self.disk_infos = scrapes.collect("diskstats", || {
-                storage::disk_infos(&self.files.diskstats, &exclude.0)
+                storage::disk_infos(&self.files.diskstats, exclude)
             });
         }
         if self.switches.netdev.is_some() {
@@ -221,7 +240,7 @@ impl NodeMetrics {
         }
         if let Some(exclude) = &self.switches.netclass {
             self.devices = scrapes.collect("netclass", || {
-                netclass::read(&self.machine.devices(), &exclude.0)
+                netclass::read(&self.machine.devices(), exclude)
             });
         }
         // This thread is started only after privileges were dropped, which belong to threads.
@@ -271,7 +290,7 @@ impl NodeMetrics {
         self.write_network(text, scrapes);
         if let Some(exclude) = &self.switches.diskstats {
             scrapes.write(text, "diskstats", |text| {
-                storage::diskstats(text, &self.files.diskstats, &self.disk_infos, &exclude.0);
+                storage::diskstats(text, &self.files.diskstats, &self.disk_infos, exclude);
             });
         }
         if let Some(filesystems) = &self.filesystems {
@@ -352,7 +371,7 @@ impl NodeMetrics {
     fn write_network(&mut self, text: &mut Exposition, scrapes: &mut Scrapes) {
         let (on, files) = (&self.switches, &self.files);
         if let Some(exclude) = &on.netdev {
-            let exclude = exclude.as_ref().map(|exclude| &exclude.0);
+            let exclude = exclude.as_ref();
             scrapes.write(text, "netdev", |text| {
                 network::netdev(text, &files.net_dev, &self.nohandler, exclude);
             });
@@ -363,7 +382,7 @@ impl NodeMetrics {
             });
         }
         if let Some(exclude) = &on.arp {
-            let exclude = exclude.as_ref().map(|exclude| &exclude.0);
+            let exclude = exclude.as_ref();
             scrapes.write_if(text, "arp", |text| {
                 network::arp(text, &files.arp, exclude);
                 // A machine may have no neighbours.

@@ -8,9 +8,9 @@ use std::{
     path::Path,
 };
 
-use regex::Regex;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use super::Pattern;
 use crate::{
     exposition::{Exposition, Family, Value, escape},
     names,
@@ -74,7 +74,7 @@ pub(super) struct Device {
 }
 
 /// Reads all devices of this folder of sysfs but those that are left out, in the order of their names.
-pub(super) fn read(folder: &Path, exclude: &Regex) -> Vec<Device> {
+pub(super) fn read(folder: &Path, exclude: &Pattern) -> Vec<Device> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
     found.sort_unstable();

@@ -10,6 +10,7 @@ use std::{
 use regex::Regex;
 
 use super::{
+    Pattern,
     sysfs::Attributes,
     text::{self, TextFile},
 };
@@ -75,7 +76,7 @@ pub(super) fn netdev(
     text: &mut Exposition,
     file: &TextFile,
     nohandler: &Attributes,
-    exclude: Option<&Regex>,
+    exclude: Option<&Pattern>,
 ) {
     let is_shown = |device: &str| exclude.is_none_or(|exclude| !exclude.is_match(device));
     let devices: Vec<(String, Vec<u64>)> = net_dev(file)
@@ -113,7 +114,7 @@ pub(super) fn netdev(
 }
 
 /// The last word of a line is the device.
-pub(super) fn arp(text: &mut Exposition, file: &TextFile, exclude: Option<&Regex>) {
+pub(super) fn arp(text: &mut Exposition, file: &TextFile, exclude: Option<&Pattern>) {
     let mut counts = BTreeMap::<_, u64>::new();
     for words in file.words().skip(1) {
         if let Some(device) = words.last().map(names::text)

@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use regex::Regex;
-
-use super::text::{TextFile, number};
+use super::{
+    Pattern,
+    text::{TextFile, number},
+};
 use crate::{
     exposition::{Exposition, Family, Value, escape},
     names,
@@ -73,7 +74,7 @@ const UDEV: [&[&str]; 5] = [
 ];
 
 /// The labels of each disk.
-pub(super) fn disk_infos(file: &TextFile, exclude: &Regex) -> Vec<String> {
+pub(super) fn disk_infos(file: &TextFile, exclude: &Pattern) -> Vec<String> {
     let disks = file.words().filter_map(|mut words| {
         let mut text = || Some(names::text(words.next()?));
         let (major, minor, name) = (text()?, text()?, text()?);
@@ -104,7 +105,12 @@ fn property<'a>(udev: &'a [u8], name: &str) -> Option<&'a [u8]> {
     })
 }
 
-pub(super) fn diskstats(text: &mut Exposition, file: &TextFile, infos: &[String], exclude: &Regex) {
+pub(super) fn diskstats(
+    text: &mut Exposition,
+    file: &TextFile,
+    infos: &[String],
+    exclude: &Pattern,
+) {
     if !infos.is_empty() {
         text.family(&DISK_INFO);
     }

@@ -138,6 +138,25 @@ fn programs_whose_exit_was_lost_do_not_fill_memory() {
 }
 
 #[test]
+fn programs_that_have_ended_do_not_fill_memory() {
+    let mut programs = Programs::default();
+    let gone = |pid: u32| Exit {
+        pid,
+        start_ns: pid.into(),
+        ..exit(pid, pid.into(), 1, USER)
+    };
+    programs.begins(&exec(1, 1, 1, USER, b"daemon\0"));
+    for pid in 2..=20_000_u32 {
+        programs.begins(&exec(pid, pid.into(), 1, USER, b"short\0"));
+        assert!(programs.line(&gone(pid)).is_some(), "it has just ended");
+        assert!(programs.running.len() <= MOST_GONE + 1);
+    }
+    assert!(programs.running.contains_key(&1), "it runs");
+    let bytes: usize = programs.running.values().map(|one| one.line.len()).sum();
+    assert_eq!(bytes, programs.bytes);
+}
+
+#[test]
 fn long_lines_do_not_displace_those_of_others() {
     let mut programs = Programs::default();
     programs.begins(&exec(1, 1, 1, ROOT, b"daemon\0"));
