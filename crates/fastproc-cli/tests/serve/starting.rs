@@ -1,6 +1,9 @@
 //! Obstacles at the start: few descriptors, and an early signal.
 
-use std::process::{Command, Stdio};
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
 
 use fastproc_testbed::{HungFuse, gate};
 use rustix::process::{Pid, Signal, kill_process};
