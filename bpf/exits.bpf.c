@@ -463,9 +463,9 @@ SEC("tp_btf/sched_process_exec") int process_execs(u64 *arguments)
 	void *ring = current_ring();
 	u32 tgid = tgid_of(t);
 
-	if (!tgid || !ring)
+	if (!tgid)
 		return 0;
-	if (bytes <= 128)
+	if (!ring || bytes <= 128)
 		return write_exec(ring, t, program, tgid, bytes, 128);
 	if (bytes <= 256)
 		return write_exec(ring, t, program, tgid, bytes, 256);

@@ -11,6 +11,7 @@
 mod cgroups;
 mod collectors;
 mod configuration;
+mod examples;
 mod exporter;
 mod flags;
 mod listen;
@@ -56,57 +57,6 @@ use crate::{Failure, failure::chain, source::Source, standard};
 
 pub use self::flags::with_two_dashes;
 
-const EXAMPLES: &str = "\
-Examples:
-  fastproc serve
-      Serve at 127.0.0.1:9256, with a group for each name
-  fastproc serve --listen=:9256 --config=/etc/process-exporter/all.yaml
-      Replace process-exporter: listen at every address, with its rules
-  fastproc serve --max-groups=100 --rank=cpu
-      Serve the 100 groups that use most CPU time; \"other\" has the rest
-  fastproc serve --gather-smaps --costly-share=0.02
-      Also serve proportional memory; limit costly values to 2% of a CPU
-  fastproc serve --cgroups
-      Also serve what containers and systemd units use
-  fastproc serve --source=procfs --user=metrics
-      Read /proc instead of using BPF, and run as the user metrics
-  fastproc serve --no-metrics --socket
-      Serve snapshots to fastproc and its libraries, and no metrics
-
-Groups:
-  The file for --config has rules. The first rule that matches a process names its group.
-    process_names:
-      - name: \"{{.Comm}}:{{.Matches.Port}}\"
-        comm: [postgres, nginx]
-        cmdline: ['-p\\s+(?P<Port>\\d+)']
-      - name: \"{{.Comm}}\"
-        cmdline: ['.+']
-
-TLS and passwords:
-  Make a certificate, or use one that you have:
-    openssl req -x509 -newkey rsa:4096 -nodes -days 365 \\
-        -keyout fastproc.key -out fastproc.pem \\
-        -subj /CN=$(hostname) -addext subjectAltName=DNS:$(hostname)
-  Make a password's hash with htpasswd -nB USER, and name all in a file for --web.config.file:
-    tls_server_config:
-      cert_file: fastproc.pem
-      key_file: fastproc.key
-    basic_auth_users:
-      prometheus: $2y$10$…
-  After systemctl reload (SIGHUP) it uses the new contents of these files, unless one is wrong. These
-  files, and that of --config, must be regular files of at most 16 MiB each.
-
-In Prometheus:
-  scrape_configs:
-    - job_name: fastproc
-      scheme: https
-      tls_config: {ca_file: fastproc.pem}
-      basic_auth: {username: prometheus, password_file: fastproc.pw}
-      static_configs: [{targets: ['HOST:9256']}]
-
-Exit status:
-  0 if SIGTERM or SIGINT ended it; 2 if it could not run, and standard error says why.";
-
 /// Serve metrics of processes and of this machine to Prometheus.
 ///
 /// Processes are grouped as process-exporter groups them, with its configuration and under its names; the machine's
@@ -115,7 +65,7 @@ Exit status:
 #[derive(Debug, clap::Args)]
 #[command(version)]
 #[command(after_help = "--help has examples, of certificates and passwords too.")]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = examples::EXAMPLES)]
 pub struct Args {
     /// Listen at this address. Without a host, as in :9256, listen at all addresses. Can be repeated.
     #[arg(

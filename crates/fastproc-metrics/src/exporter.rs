@@ -59,7 +59,7 @@ pub enum OpenError {
     #[error("the machine's counters cannot be read")]
     Counters(#[from] fastproc::counters::Error),
     /// The folder where the root of the machine is mounted cannot be opened.
-    #[error("{} cannot be opened: mount the root of the machine there, or leave out --host-root", path.display())]
+    #[error("{} cannot be opened: mount the root of the machine there, or leave out --path.rootfs (--host-root)", path.display())]
     HostRoot {
         /// The folder.
         path: PathBuf,

@@ -86,9 +86,10 @@ impl Sampler {
             self.texts_at = Some(now);
             self.load(machine);
             self.memory(machine);
+            let clock_ns = fastproc::host::boottime_ns();
             let text = self.reader.text(MachineFile::Uptime).ok();
             if let Some(uptime) = text.and_then(|text| Uptime::parse(text).ok()) {
-                self.before_container_ns = before(fastproc::host::boottime_ns(), uptime.up);
+                self.before_container_ns = before(self.before_container_ns, clock_ns, uptime.up);
             }
         }
         // Rates need more than the hundredths of a second in the text.
@@ -154,10 +155,15 @@ impl Sampler {
     }
 }
 
-/// By how much a text of `/proc/uptime` is behind the clock, in whole seconds: 0 unless it is not the kernel's, so that
-/// the difference never changes while the machine runs.
-fn before(boottime_ns: u64, up: Duration) -> u64 {
-    boottime_ns.saturating_sub(up.as_nanos() as u64) / 1_000_000_000 * 1_000_000_000
+/// By how much a text of `/proc/uptime` is behind the clock, which was read before it: 0 unless it is not the kernel's. A
+/// difference of less than two seconds from the one before is that of the two readings, and changes no rate.
+fn before(earlier_ns: u64, clock_ns: u64, up: Duration) -> u64 {
+    let behind_ns = clock_ns.saturating_sub(up.as_nanos() as u64);
+    if behind_ns.abs_diff(earlier_ns) < 2_000_000_000 {
+        earlier_ns
+    } else {
+        behind_ns
+    }
 }
 
 /// The total of a line of `/proc/pressure`, in nanoseconds.
@@ -190,9 +196,12 @@ mod tests {
     #[test]
     fn the_uptime_is_that_of_the_text_where_lxcfs_writes_it() {
         let now = 86_400_123_456_789;
-        assert_eq!(before(now, Duration::from_millis(86_400_120)), 0);
+        assert_eq!(before(0, now, Duration::from_millis(86_400_120)), 0);
         let container = Duration::from_millis(3_600_120);
-        assert_eq!(before(now, container), 82_800_000_000_000);
+        let behind = before(0, now, container);
+        assert_eq!(behind, 82_800_003_456_789);
+        // A moment between the two readings moves nothing.
+        assert_eq!(before(behind, now + 1_500_000_000, container), behind);
     }
 
     #[test]

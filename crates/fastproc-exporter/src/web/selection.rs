@@ -51,7 +51,9 @@ fn decoded(text: &str) -> String {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, others)) = rest.split_first() {
-        let escape = others.get(..2).filter(|_| first == b'%');
+        let escape = others
+            .get(..2)
+            .filter(|digits| first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
         let byte =
             escape.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
         plain.push(byte.unwrap_or(if first == b'+' { b' ' } else { first }));
@@ -70,6 +72,10 @@ mod tests {
         for (query, selection) in [
             ("", Ok(None)),
             ("x=1&collect=cpu", Ok(None)),
+            (
+                "exclude[]=%+f",
+                Ok(Some(Selection::Without(names(&["% f"])))),
+            ),
             (
                 "collect[]=cpu&collect%5B%5d=stat",
                 Ok(Some(Selection::Only(names(&["cpu", "stat"])))),

@@ -45,6 +45,8 @@ pub struct Programs {
 #[derive(Debug)]
 struct Running {
     start_ns: u64,
+    /// When it executed the program, after boot.
+    at_ns: u64,
     exec_id: u64,
     line: Arc<ExecLine>,
 }
@@ -97,6 +99,7 @@ impl Programs {
         let kept = &whole[..whole.len().min(most)];
         let running = Running {
             start_ns: exec.start_ns,
+            at_ns: exec.at_ns,
             exec_id: exec.number,
             line: Arc::new(ExecLine {
                 owner: exec.owner,
@@ -124,6 +127,8 @@ impl Programs {
         let of = exit.program;
         let running = self.running.get(&of.pid)?;
         let is_it = (running.start_ns, running.exec_id) == (of.start_ns, of.exec_id);
+        // A parent that executed the program after the fork did not fork with it: it may have adopted the process.
+        let is_it = is_it && (of.pid == exit.pid || running.at_ns <= exit.start_ns);
         (is_it && of.exec_id != 0 && running.line.len() > 0).then(|| Arc::clone(&running.line))
     }
 

@@ -4,6 +4,7 @@ use std::{
     fmt, io,
     sync::{
         Arc,
+        atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, Sender, TryRecvError, channel},
     },
     thread,
@@ -47,21 +48,32 @@ struct Stuck<Q: Question> {
 struct Worker<Q: Question> {
     questions: Sender<Vec<(usize, Arc<Q>)>>,
     answers: Receiver<(usize, Q::Answer)>,
+    /// Set when another thread takes its place: it then asks nothing more.
+    given_up: Arc<AtomicBool>,
 }
 
 impl<Q: Question> Worker<Q> {
     fn start() -> io::Result<Self> {
         let (questions, asked) = channel::<Vec<(usize, Arc<Q>)>>();
         let (answer, answers) = channel();
+        let given_up = Arc::new(AtomicBool::new(false));
+        let ends = given_up.clone();
         let body = move || {
             for (at, question) in asked.into_iter().flatten() {
+                if ends.load(Ordering::Relaxed) {
+                    break;
+                }
                 if answer.send((at, question.ask())).is_err() {
                     break;
                 }
             }
         };
         thread::Builder::new().name("asker".into()).spawn(body)?;
-        Ok(Self { questions, answers })
+        Ok(Self {
+            questions,
+            answers,
+            given_up,
+        })
     }
 }
 
@@ -110,6 +122,7 @@ impl<Q: Question> Askers<Q> {
                 self.idle = Some(worker);
                 break;
             };
+            worker.given_up.store(true, Ordering::Relaxed);
             let question = &questions[left[silent]];
             self.stuck.push(Stuck {
                 server: question.server(),

@@ -90,6 +90,13 @@ fn a_process_has_the_line_of_the_exec_that_began_its_program() {
     for (why, exit) in others {
         assert_eq!(line_of(&exit), None, "{why}");
     }
+    // A subreaper that adopts a process may execute something until it has as many execs as the parent had.
+    let later = Exec {
+        at_ns: 21,
+        ..exec(7, 10, 3, USER, b"adopts\0")
+    };
+    programs.begins(&later);
+    assert!(programs.line(&exit(7, 10, 3, USER)).is_none());
 }
 
 #[test]

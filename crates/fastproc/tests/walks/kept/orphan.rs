@@ -29,7 +29,7 @@ def adopt(told, go):
         os.read(go, 1)
         os._exit(0)
     threading.Thread(target=live).start()
-    libc.syscall(60, 0)  # SYS_exit of x86-64: only this thread
+    libc.syscall(60 if os.uname().machine == 'x86_64' else 93, 0)  # SYS_exit: only this thread
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 for line in sys.stdin:
     read, told = os.pipe()

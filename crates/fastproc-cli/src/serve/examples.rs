@@ -1,0 +1,54 @@
+//! The end of the long help: examples.
+
+pub const EXAMPLES: &str = "\
+Examples:
+  fastproc serve
+      Serve at 127.0.0.1:9256, with a group for each name
+  fastproc serve --listen=:9256 --config=/etc/process-exporter/all.yaml
+      Replace process-exporter: listen at every address, with its rules
+  fastproc serve --max-groups=100 --rank=cpu
+      Serve the 100 groups that use most CPU time; \"other\" has the rest
+  fastproc serve --gather-smaps --costly-share=0.02
+      Also serve proportional memory; limit costly values to 2% of a CPU
+  fastproc serve --cgroups
+      Also serve what containers and systemd units use
+  fastproc serve --source=procfs --user=metrics
+      Read /proc instead of using BPF, and run as the user metrics
+  fastproc serve --no-metrics --socket
+      Serve snapshots to fastproc and its libraries, and no metrics
+
+Groups:
+  The file for --config has rules. The first rule that matches a process names its group.
+    process_names:
+      - name: \"{{.Comm}}:{{.Matches.Port}}\"
+        comm: [postgres, nginx]
+        cmdline: ['-p\\s+(?P<Port>\\d+)']
+      - name: \"{{.Comm}}\"
+        cmdline: ['.+']
+
+TLS and passwords:
+  Make a certificate, or use one that you have:
+    openssl req -x509 -newkey rsa:4096 -nodes -days 365 \\
+        -keyout fastproc.key -out fastproc.pem \\
+        -subj /CN=$(hostname) -addext subjectAltName=DNS:$(hostname)
+  Make a password's hash with htpasswd -nB USER, and name all in a file for --web.config.file:
+    tls_server_config:
+      cert_file: fastproc.pem
+      key_file: fastproc.key
+    basic_auth_users:
+      prometheus: $2y$10$…
+  At most 32 passwords wait to be checked, 4 of one address; others get status 429. Many addresses
+  together can keep out clients that have shown no password yet: let a firewall choose who connects.
+  After systemctl reload (SIGHUP) it uses the new contents of these files, unless one is wrong. These
+  files, and that of --config, must be regular files of at most 16 MiB each.
+
+In Prometheus:
+  scrape_configs:
+    - job_name: fastproc
+      scheme: https
+      tls_config: {ca_file: fastproc.pem}
+      basic_auth: {username: prometheus, password_file: fastproc.pw}
+      static_configs: [{targets: ['HOST:9256']}]
+
+Exit status:
+  0 if SIGTERM or SIGINT ended it; 2 if it could not run, and standard error says why.";
