@@ -291,7 +291,7 @@ METHOD = """\
 ## What limits a snapshot
 
 A walk mostly waits for memory. [scale.md](scale.md#why-the-cost-per-process-does-not-grow) counts the cache lines that it reads for each
-process: 31 for the fields of `top` and 62 for every field, or 11 and 23 if it keeps the record. The first snapshot reads every
+process: 31 for the fields of `top` and 62 for every field, or 12 and 24 if it keeps the record. The first snapshot reads every
 process, so it costs more than later ones.
 
 The figures in this part are each of one state of the program, older than the tables above. They compare two ways of doing the same

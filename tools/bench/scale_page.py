@@ -39,17 +39,18 @@ kernel above, if the record is kept, or if the process is read:
 
 | cache lines per process | kept, `top` | kept, every field | read, `top` | read, every field |
 | --- | ---: | ---: | ---: | ---: |
-| of the kernel's objects | 7 | 17 | 23 | 45 |
+| of the kernel's objects | 8 | 18 | 23 | 45 |
 | parts of the resident set, by CPU | 0.5 | 0.5 | 0.5 | 0.5 |
-| of its proof, its place, the index | 3.6 | 5.6 | 0.6 | 0.6 |
+| of its proof, its place, the index | 3.7 | 5.7 | 0.6 | 0.6 |
 | of its record | 0 | 0 | 7 | 16 |
-| together | 11 | 23 | 31 | 62 |
+| together | 12 | 24 | 31 | 62 |
 | objects, each at an address of its own | 2 | 3 | 3 | 11 |
 
 A walk keeps the record of a process that has not changed since the last walk, as with these idle processes after the first walks. It
-reads every sixteenth all the same. The first line of an object also needs an address translation, because objects of different
-processes are in different pages. The arrays are contiguous, and need less than one translation for ten processes. So a kept record of
-`top` costs 11 lines and two to three translations, with 1,000 processes and with 100,000.
+reads every sixteenth all the same. The table does not count the line with the process id of its parent, which siblings share. The
+first line of an object also needs an address translation, because objects of different processes are in different pages. The arrays
+are contiguous, and need less than one translation for ten processes. So a kept record of `top` costs 12 lines and two to three
+translations, with 1,000 processes and with 100,000.
 
 A larger number of processes only changes where these lines are. Those of 1,000 processes (0.7 MB, or 1.5 MB with every field) may stay in
 the second-level cache from walk to walk; those of 10,000 and more are in the third-level cache or in memory. A cold snapshot fetches
