@@ -19,6 +19,8 @@ from .storms import STORMS, Storm, named
 from .tally import Tally
 
 SOURCES = ("bpf", "bpf-iter", "procfs")
+# The largest share of rows that a walk may read again from the text.
+TORN_AT_MOST = 0.1
 
 
 def groups(storms: tuple[Storm, ...], together: int) -> list[list[tuple[Storm, int]]]:
@@ -105,12 +107,18 @@ def main() -> int:
     finally:
         sampler.close()
     print(json.dumps(tally.as_json(), indent=1) if options.json else tally.report(options.short))
+    for source in sorted({source for source, _ in tally.rows} - {"procfs"}):
+        print(f"{tally.texts_of(source):.2%} of the rows by {source} come from the text", file=sys.stderr)
     # Each source has had its turn, so a tenth of its share is little.
     sources = options.sources.split(",")
     few = [source for source in sources if tally.compared_by(source) * 10 * len(sources) < options.at_least]
     for source in [] if ended else few:
         print(f"checker: {source} was hardly compared: {tally.compared_by(source)} values", file=sys.stderr)
-    return 1 if tally.total("outside") or ended or few else 0
+    # Such rows are checked less strictly than records.
+    torn = [source for source in sources if source != "procfs" and tally.texts_of(source) > TORN_AT_MOST]
+    for source in torn:
+        print(f"checker: more than {TORN_AT_MOST:.0%} of the rows by {source} are not from records", file=sys.stderr)
+    return 1 if tally.total("outside") or ended or few or torn else 0
 
 
 if __name__ == "__main__":

@@ -20,18 +20,13 @@ from typing import Any
 from . import texts
 from .fields import FLICKERS, RULES, TOGETHER, TOGETHER_IN_TEXT, class_of
 from .journal import Journal
-from .rules import FLICKER, LATE, OK, TICK_NS, Moment, Poses, Same, Verdict, wrong
+from .rules import LATE, OK, TICK_NS, Moment, Poses, Same, Verdict, wrong
 from .sampler import FILES, LOOKED_UP, Sample, Sampler, Window, around, now_ns, read
 from .storms import Storm
 from .tally import Tally
 
 MAY_BE_NEGATIVE = frozenset({"tpgid", "nice", "priority", "pri", "exit_signal", "tty_nr", "oom_score_adj"})
 KERNEL_ADDRESS = 0xFFFF800000000000
-
-
-# Under load, such a record occurred once in two million comparisons. There would be many more if fastproc did not
-# check whether an object was replaced while it read it.
-FROM_TEXT_AT_MOST = 5
 
 
 @dataclass
@@ -368,9 +363,12 @@ class Run:
         of_thread = of_process
         if running.storm.threads:
             of_thread = self.moment(running, f"{folder}/task/{row['tid']}", window, began, ended, received)
+        # A process whose record was torn comes from the text, and then starts at a whole tick.
+        of_text = row["starttime"] % TICK_NS == 0
+        self.tally.rows[run[1], of_text] += 1
         for moment in (of_process, of_thread):
             moment.row = row
-            moment.of_text = run[1] == "procfs"
+            moment.of_text = of_text
             moment.is_thread = running.storm.threads
             if last:
                 moment.previous, moment.previous_began_ns, moment.previous_ended_ns = last
@@ -399,13 +397,6 @@ class Run:
         got = [moment.row[name] for name, _, _ in changing]
         states = [[get(state[file]) for _, file, get in changing] for state in moment.states if "status" in state]
         verdict = OK if got in states else wrong(f"of one state of {states}")
-        if verdict is not OK and self.tally.from_text < FROM_TEXT_AT_MOST:
-            # A record whose credentials were replaced while it was read comes from the text, in which each part
-            # belongs to one state.
-            parts = [[at for at, (name, *_) in enumerate(changing) if name in part] for part in TOGETHER_IN_TEXT]
-            if all([got[at] for at in part] in [[state[at] for at in part] for state in states] for part in parts):
-                self.tally.from_text += 1
-                verdict = Verdict(FLICKER, verdict.expected)
         self.tally.add(run, "credentials", "of one moment", got, verdict, where)
 
     def moment(self, running: StormProcess, folder: str, window: Window, began: int, ended: int, received: int) -> Moment:

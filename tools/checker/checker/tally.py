@@ -18,8 +18,8 @@ class Tally:
     counts: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     outside: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     examples: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
-    # Records whose credentials belong to the states of a text, and not to one state.
-    from_text: int = 0
+    # Rows by source, and whether they come from the kernel's text.
+    rows: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
     def add(self, run: tuple[str, str], kind: str, name: str, value: Any, verdict: Verdict, where: str) -> None:
         """Counts a compared value; `run` is the storm and the source."""
@@ -44,6 +44,10 @@ class Tally:
         """The same for one source."""
         outcomes = (RIGHT, FLICKER, OUTSIDE)
         return sum(count for (_, one, _, outcome), count in self.counts.items() if one == source and outcome in outcomes)
+
+    def texts_of(self, source: str) -> float:
+        """The share of the source's rows that come from the kernel's text, because their records were torn."""
+        return self.rows[source, True] / max(1, self.rows[source, True] + self.rows[source, False])
 
     def of(self, storm: str, source: str) -> Counter[str]:
         """The outcomes of one run."""

@@ -173,8 +173,7 @@ impl Details {
             .is_none_or(|entry| entry.cmdline.is_none())
         {
             let cut = self.directory(process)?.cmdline(&mut self.scratch)?;
-            // A zombie has none, and reading again is cheap.
-            if self.scratch.is_empty() || self.scratch.len() > LONGEST_KEPT {
+            if self.scratch.len() > LONGEST_KEPT {
                 return Ok(Cmdline {
                     bytes: &self.scratch,
                     cut,
@@ -213,7 +212,7 @@ impl Details {
     pub fn earlier_cmdline(&self, process: Process<'_>) -> Option<Cmdline<'_>> {
         let entry = self.earlier.as_ref()?.get(&process.pid())?;
         let bytes = entry.cmdline.as_deref().filter(|_| entry.is_of(process))?;
-        Some(Cmdline { bytes, cut: false })
+        (!bytes.is_empty()).then_some(Cmdline { bytes, cut: false })
     }
 
     /// Path of the program: the target of `/proc/PID/exe`. It ends in ` (deleted)` if the file was removed.

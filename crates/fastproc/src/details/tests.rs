@@ -87,6 +87,22 @@ fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
     ));
 }
 
+#[test]
+fn an_empty_command_line_is_kept_like_any_other() {
+    let mut child = Command::new("true").spawn().expect("it is installed");
+    let record = record(child.id());
+    let process = Process::new(&record, &[]);
+    let mut details = details();
+    wait_until("a zombie", || {
+        details.renew();
+        let line = details.cmdline(process);
+        line.expect("nobody has waited for it").bytes.is_empty()
+    });
+    child.wait().expect("it has ended");
+    let kept = details.cmdline(process).expect("of one snapshot");
+    assert!(kept.bytes.is_empty());
+}
+
 /// For a kernel thread and for an exited process the link is equally missing; only the kernel thread may still be
 /// visible.
 #[test]
@@ -152,6 +168,7 @@ fn a_command_line_is_of_one_read() {
     let process = Process::new(&record, &[]);
     let mut details = details();
     wait_until("what the shell does", || {
+        details.renew();
         details.cmdline(process).expect("readable").bytes.len() > 9000
     });
     details.renew();
@@ -229,6 +246,7 @@ fn a_long_command_line_is_cut_and_not_kept() {
     let mut details = details();
     // spawn() returns when the old memory is gone, before the new one has its arguments.
     wait_until("what the shell does", || {
+        details.renew();
         let line = details.cmdline(Process::new(&own, &[]));
         !line.expect("readable").bytes.is_empty()
     });
