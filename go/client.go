@@ -45,9 +45,7 @@ type Fields uint32
 const (
 	version       = 1
 	opSnapshot    = 2
-	opLayout      = 3
 	opCgroups     = 6
-	longestText   = 1 << 18
 	requestWords  = 12
 	answerWords   = 40
 	flagBuffer    = 1
@@ -105,8 +103,8 @@ var (
 	// ErrUntrusted: the service runs as neither root nor this user, and its socket is not in a folder that only root can
 	// write.
 	ErrUntrusted = errors.New("the service is run by another user, who could make up anything")
-	// ErrLayout: the service has another layout of records than this package, and lacks a requested group.
-	ErrLayout = errors.New("the service is of another version, whose records lack what was asked for: use this package in the version of the service")
+	// ErrLayout: the service has another layout of records than this package.
+	ErrLayout = errors.New("the service is of another version, whose records are others: use this package in the version of the service")
 	// ErrProtocol: an invalid answer.
 	ErrProtocol = errors.New("the service does not keep to the protocol")
 )
@@ -122,8 +120,6 @@ type Client struct {
 	askedAgain bool
 	snapshot   *Snapshot
 	cgroups    *Cgroups
-	// How to read records of a service of another version.
-	other *translation
 }
 
 // A buffer of the service, mapped into this process.
@@ -291,26 +287,15 @@ func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot,
 	client.end()
 	request := [requestWords]uint64{version, opSnapshot, uint64(fields), uint64(maxAge.Nanoseconds()), client.generation}
 	words, err := client.ask(request)
-	if errors.Is(err, ErrLayout) {
-		if err = client.learn(words[2], fields); err == nil {
-			words, err = client.ask(request)
-		}
-	} else if err == nil && client.lacks(fields) {
-		err = fmt.Errorf("fastproc: %w", ErrLayout)
-	}
 	if err != nil {
 		return nil, err
 	}
 	memory, parts := client.parts(words)
 	snapshot := &Snapshot{Fields: Fields(words[4]), BootTime: time.Duration(words[8]), ReadFor: time.Duration(words[9])}
-	var process, thread *plan
-	if client.other != nil {
-		process, thread = &client.other.process, &client.other.thread
-	}
-	if snapshot.records, err = records[Record](memory, parts[partRecords], process); err != nil {
+	if snapshot.records, err = part[Record](memory, parts[partRecords]); err != nil {
 		return nil, err
 	}
-	if snapshot.threads, err = records[ThreadRecord](memory, parts[partThreads], thread); err != nil {
+	if snapshot.threads, err = part[ThreadRecord](memory, parts[partThreads]); err != nil {
 		return nil, err
 	}
 	if snapshot.pool, err = part[uint64](memory, parts[partPool]); err != nil {
@@ -400,7 +385,7 @@ func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64
 		return answer, ErrVersion
 	case answer[1] != 0:
 		return answer, StatusError(answer[1])
-	case n >= 24 && answer[2] != client.layout(request[1]):
+	case n >= 24 && answer[2] != layoutOf(request[1]):
 		// Its records are not mapped.
 		return answer, fmt.Errorf("fastproc: %w", ErrLayout)
 	case n < answerWords*8:
@@ -409,67 +394,12 @@ func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64
 	return answer, client.remember(answer[6], answer[7], answer[5]&flagBuffer != 0, files)
 }
 
-// layout is the id of the layout of records that the client accepts in answer to this operation.
-func (client *Client) layout(operation uint64) uint64 {
+// layoutOf is the id of the layout of records in the answer to this operation.
+func layoutOf(operation uint64) uint64 {
 	if operation == opCgroups {
 		return cgroupLayoutID
 	}
-	if client.other != nil {
-		return client.other.layout
-	}
 	return layoutID
-}
-
-// lacks reports whether records of the service lack some of these groups.
-func (client *Client) lacks(fields Fields) bool {
-	return client.other != nil && client.other.lacks&fields != 0
-}
-
-// learn requests the layout of the service, which must have these groups.
-func (client *Client) learn(layout uint64, fields Fields) error {
-	client.other = nil
-	if layout == layoutID {
-		return nil
-	}
-	text, err := client.askForText(opLayout)
-	if err != nil {
-		return fmt.Errorf("fastproc: %w (%v)", ErrLayout, err)
-	}
-	other, ok := translate(layout, text)
-	if !ok {
-		return fmt.Errorf("fastproc: %w", ErrLayout)
-	}
-	client.other = &other
-	if client.lacks(fields) {
-		return fmt.Errorf("fastproc: %w", ErrLayout)
-	}
-	return nil
-}
-
-// askForText sends a request whose answer is a text after the usual words.
-func (client *Client) askForText(operation uint64) (string, error) {
-	request := [requestWords]uint64{version, operation}
-	for i, buffer := range client.buffers {
-		request[5+i] = buffer.id
-	}
-	if err := client.connection.SetDeadline(time.Now().Add(client.Timeout)); err != nil {
-		return "", err
-	}
-	if _, err := client.connection.Write((*[requestWords * 8]byte)(unsafe.Pointer(&request))[:]); err != nil {
-		return "", err
-	}
-	answer := make([]byte, answerWords*8+longestText)
-	n, err := client.connection.Read(answer)
-	if err != nil {
-		return "", err
-	}
-	if n < answerWords*8 || binary.NativeEndian.Uint64(answer) != version {
-		return "", ErrProtocol
-	}
-	if status := binary.NativeEndian.Uint64(answer[8:]); status != 0 {
-		return "", StatusError(status)
-	}
-	return string(answer[answerWords*8 : n]), nil
 }
 
 // remember maps the buffer of an answer, and keeps the last ones.

@@ -77,6 +77,11 @@ pub enum RecordingError {
     /// It was made by a later version.
     #[error("its format is version {0}, and this program knows version 1; use a newer one")]
     Version(u32),
+    /// It was made by a version whose records are others.
+    #[error(
+        "its records are those of another version of fastproc; open it with the version that made it"
+    )]
+    Layout,
     /// It is damaged.
     #[error("it is damaged: {0}")]
     Damaged(&'static str),

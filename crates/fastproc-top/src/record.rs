@@ -4,11 +4,9 @@
 //! differences to the previous frame. The reader checks everything: a file may be truncated or malicious.
 
 mod coding;
-mod decoder;
 mod file;
 mod frame;
 mod names;
-mod old;
 mod recorder;
 mod writer;
 

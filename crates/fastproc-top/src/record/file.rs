@@ -6,10 +6,10 @@ use std::{
     path::Path,
 };
 
-use fastproc::{Host, regular_file, schema::Translation};
+use fastproc::{Host, regular_file, schema};
 use flate2::{Crc, read::DeflateDecoder};
 
-use super::{Error, Frame, coding::Input, decoder::Decoder, old};
+use super::{Error, Frame, coding::Input};
 
 /// The first bytes of a file, and the version of its format.
 pub(super) const MAGIC: &[u8; 8] = b"fastprec";
@@ -77,8 +77,6 @@ pub struct Reader {
     read: usize,
     /// The frame that was read last, counted from the first of the file.
     at: Option<u64>,
-    /// Decodes its records, and keeps them for the next frame.
-    decoder: Decoder,
     /// That frame.
     pub frame: Frame,
 }
@@ -109,12 +107,9 @@ impl Reader {
             possible_nodes: input.small()?.min(1 << 16),
             total_memory: input.number()?,
         };
-        let layout = String::from_utf8_lossy(input.0);
-        let translation = Translation::parse(&old::described(&layout));
-        let decoder = translation.and_then(Decoder::new);
-        let decoder = decoder.ok_or(Error::Damaged(
-            "its records do not say what every record has",
-        ))?;
+        if input.0 != schema::layout().as_bytes() {
+            return Err(Error::Layout);
+        }
         let mut reader = Self {
             file,
             facts,
@@ -125,7 +120,6 @@ impl Reader {
             block: None,
             read: 0,
             at: None,
-            decoder,
             frame: Frame::default(),
         };
         reader.find_blocks(16 + header.len() as u64)?;
@@ -227,12 +221,12 @@ impl Reader {
             }
             self.read = 0;
             self.frame = Frame::default();
-            self.decoder.forget();
         }
         for at in next..=frame {
             let rest = self.unpacked.get(self.read..).unwrap_or_default();
             let mut input = Input(rest);
-            self.frame.read(&mut input, &mut self.decoder)?;
+            self.at = None;
+            self.frame.read(&mut input)?;
             self.read += rest.len() - input.0.len();
             self.at = Some(at);
             texts(&mut self.frame);
@@ -276,52 +270,21 @@ fn short(error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::{fmt::Write, fs};
+    use std::fs;
 
     use fastproc::{
         Fields,
         exits::Exit,
         record::{ExitRecord, Record, ThreadRecord},
-        schema,
     };
 
     use super::{super::Writer, *};
 
-    /// The layout in the description of the first recordings.
-    fn old_layout() -> String {
-        let mut text = String::new();
-        for (name, structure) in [
-            ("record", schema::RECORD),
-            ("thread", schema::THREAD),
-            ("exit", schema::EXIT),
-        ] {
-            let _ = writeln!(text, "{name} {}", structure.size);
-            for field in structure.fields() {
-                let size = field.type_of.size();
-                let _ = writeln!(text, "{} {} {size}", field.path, field.offset);
-            }
-        }
-        text
-    }
-
-    /// Replaces the description of the records in the file at `path`.
-    fn change_layout(path: &Path, layout: &str) {
-        let bytes = fs::read(path).expect("it was written");
-        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("a word"));
-        let end = 16 + word(12) as usize;
-        let facts = end - schema::layout().len();
-        let header = [&bytes[16..facts], layout.as_bytes()].concat();
-        let length = (header.len() as u32).to_le_bytes();
-        let changed = [&bytes[..12], &length, &header, &bytes[end..]].concat();
-        fs::write(path, changed).expect("it can be written");
-    }
-
     fn frame(pid: u32) -> Frame {
         let mut record = Record::default();
         record.identity.tgid = pid;
-        record.identity.groups = (Fields::CPU | Fields::MEMORY).bits();
-        (record.cpu.utime_ns, record.memory.swap) = (u64::from(pid), 7);
-        record.cpu.set_sum_exec_ns(Some(5));
+        record.identity.groups = Fields::CPU.bits();
+        record.cpu.utime_ns = u64::from(pid);
         let mut thread = ThreadRecord::default();
         (thread.tid, thread.tgid, thread.minflt) = (pid, pid, 3);
         let mut exit = ExitRecord::default();
@@ -335,58 +298,36 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_of_another_layout_opens_and_what_it_lacks_is_unknown() {
-        let folder = std::env::temp_dir().join(format!("fastproc-layouts-{}", std::process::id()));
-        let without = |text: &str, field: &str| {
-            let mut lines: Vec<&str> = text.lines().collect();
-            let all = lines.len();
-            lines.retain(|line| !line.split(['\t', ' ']).any(|word| word == field));
-            assert_eq!(lines.len() + 1, all, "{field}");
-            lines.join("\n") + "\n"
+    fn a_recording_is_read_in_any_order_and_refused_if_its_records_are_others() {
+        let path = std::env::temp_dir().join(format!("fastproc-layout-{}", std::process::id()));
+        let facts = Facts {
+            page_size: 4096,
+            ticks_per_second: 100,
+            possible_cpus: 2,
+            possible_nodes: 1,
+            total_memory: 1 << 30,
         };
-        for (at, layout) in [schema::layout().to_owned(), old_layout()]
-            .into_iter()
-            .enumerate()
-        {
-            let path = folder.with_extension(at.to_string());
-            let facts = Facts {
-                page_size: 4096,
-                ticks_per_second: 100,
-                possible_cpus: 2,
-                possible_nodes: 1,
-                total_memory: 1 << 30,
-            };
-            let mut writer = Writer::create(&path, facts, 1 << 20).expect("it can be made");
-            for pid in [10, 11] {
-                writer.push(&mut frame(pid)).expect("it can be written");
-            }
-            drop(writer);
-            let mut layouts = vec![(layout.clone(), true, true)];
-            layouts.push((without(&layout, "memory.swap"), false, true));
-            let older = without(&without(&layout, "cpu.sum_exec_ns"), "line_bytes");
-            layouts.push((older, true, false));
-            for (layout, has_memory, has_rest) in layouts {
-                let whole = fs::read(&path).expect("it is there");
-                change_layout(&path, &layout);
-                let mut reader = Reader::open(&path).expect("it can be read");
-                for (number, pid) in [(0, 10), (1, 11), (0, 10)] {
-                    reader.read(number, |_| ()).expect("it is there");
-                    let snapshot = reader.frame.snapshot();
-                    let process = snapshot.get(pid).expect("it was written");
-                    let cpu = process.cpu().expect("it was written");
-                    assert_eq!(cpu.utime_ns, u64::from(pid));
-                    assert_eq!(cpu.sum_exec_ns(), has_rest.then_some(5));
-                    let swap = process.memory().map(|memory| memory.swap);
-                    assert_eq!(swap, has_memory.then_some(7));
-                    assert_eq!(reader.frame.threads[0].minflt, 3);
-                    let exits = reader.frame.exits.as_ref().map(|exits| exits[0].pid);
-                    assert_eq!(exits, has_rest.then_some(pid + 1));
-                }
-                fs::write(&path, whole).expect("it can be written");
-            }
-            change_layout(&path, &without(&layout, "identity.tgid"));
-            assert!(matches!(Reader::open(&path), Err(Error::Damaged(_))));
-            fs::remove_file(&path).expect("it was written");
+        let mut writer = Writer::create(&path, facts, 1 << 20).expect("the folder can be written");
+        for pid in [10, 11] {
+            writer.push(&mut frame(pid)).expect("there is room");
         }
+        drop(writer);
+        let mut reader = Reader::open(&path).expect("it was written by this version");
+        for (number, pid) in [(0, 10), (1, 11), (0, 10)] {
+            reader.read(number, |_| ()).expect("it has two frames");
+            let snapshot = reader.frame.snapshot();
+            let process = snapshot.get(pid).expect("it is in the frame");
+            let cpu = process.cpu().expect("it has this group");
+            assert_eq!(cpu.utime_ns, u64::from(pid));
+            assert_eq!(reader.frame.threads[0].minflt, 3);
+            let exits = reader.frame.exits.as_ref().map(|exits| exits[0].pid);
+            assert_eq!(exits, Some(pid + 1));
+        }
+        let mut bytes = fs::read(&path).expect("it was written");
+        let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes"));
+        bytes[15 + length as usize] ^= 1;
+        fs::write(&path, bytes).expect("it can be written");
+        assert!(matches!(Reader::open(&path), Err(Error::Layout)));
+        fs::remove_file(&path).expect("it was written");
     }
 }

@@ -11,7 +11,6 @@ use fastproc::{
 use super::{
     Error,
     coding::{Input, put, put_difference, put_words},
-    decoder::Decoder,
 };
 use crate::machine::{Cpu, GAUGES, Machine, Times};
 
@@ -141,8 +140,7 @@ impl Frame {
         put(self.read_for_ns, to);
         write_machine(&self.machine, &before.machine, to);
         put(self.records.len() as u64, to);
-        let mut nothing = Record::default();
-        nothing.words_mut().fill(0);
+        let nothing = zero_record();
         let (mut last, mut at) = (0, 0);
         for record in &self.records {
             let pid = record.identity.tgid;
@@ -152,8 +150,7 @@ impl Frame {
             put_words(record.words(), base.unwrap_or(&nothing).words(), to);
         }
         put(self.threads.len() as u64, to);
-        let mut nothing = ThreadRecord::default();
-        nothing.words_mut().fill(0);
+        let nothing = zero_thread();
         let bases = by_tid(&before.threads);
         for thread in &self.threads {
             put(thread.tid.into(), to);
@@ -174,8 +171,7 @@ impl Frame {
         };
         put(exits.len() as u64 + 1, to);
         put(self.lost_exits, to);
-        let mut nothing = ExitRecord::default();
-        nothing.words_mut().fill(0);
+        let nothing = zero_exit();
         for exit in exits {
             let record = exit.to_exit_record(0, None, 0);
             put_words(record.words(), nothing.words(), to);
@@ -183,7 +179,7 @@ impl Frame {
     }
 
     /// Changes this frame to the one that follows it.
-    pub fn read(&mut self, input: &mut Input<'_>, decoder: &mut Decoder) -> Result<(), Error> {
+    pub fn read(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
         self.texts.clear();
         for _ in 0..input.count()? {
             let (kind, number, start_ns) = (input.byte()?, input.number()?, input.number()?);
@@ -206,16 +202,55 @@ impl Frame {
         self.began_ns = input.difference(self.began_ns)?;
         self.read_for_ns = input.number()?;
         read_machine(&mut self.machine, input)?;
-        decoder.processes(input, &mut self.records)?;
-        decoder.threads(input, &mut self.threads)?;
+        self.read_processes(input)?;
+        self.read_threads(input)?;
         let words = input.small()? as usize;
         check(words, size_of::<u64>())?;
         self.pool.resize(words, 0);
         input.words(&mut self.pool)?;
-        self.read_exits(input, decoder)
+        self.read_exits(input)
     }
 
-    fn read_exits(&mut self, input: &mut Input<'_>, decoder: &Decoder) -> Result<(), Error> {
+    fn read_processes(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
+        let count = input.count()?;
+        check(count, size_of::<Record>())?;
+        let before = std::mem::take(&mut self.records);
+        let (mut last, mut at) = (0_u32, 0);
+        for i in 0..count {
+            let gap = input.small()?;
+            let pid = last.checked_add(gap).filter(|_| i == 0 || gap > 0);
+            last = pid.ok_or(Error::Damaged("processes are not in order"))?;
+            let base = find_from(&before, &mut at, last);
+            let mut record = base.copied().unwrap_or_else(zero_record);
+            input.words(record.words_mut())?;
+            // Readers search by this id, so it must match.
+            if record.identity.tgid != last {
+                return Err(Error::Damaged("a process has two ids"));
+            }
+            self.records.push(record);
+        }
+        Ok(())
+    }
+
+    fn read_threads(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
+        let count = input.count()?;
+        check(count, size_of::<ThreadRecord>())?;
+        let before = std::mem::take(&mut self.threads);
+        let bases = by_tid(&before);
+        for _ in 0..count {
+            let tid = input.small()?;
+            let base = bases.get(&tid).map(|&at| before[at]);
+            let mut thread = base.unwrap_or_else(zero_thread);
+            input.words(thread.words_mut())?;
+            if thread.tid != tid {
+                return Err(Error::Damaged("a thread has two ids"));
+            }
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    fn read_exits(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
         let count = input.count()?;
         (self.exits, self.lost_exits) = (None, 0);
         let Some(count) = count.checked_sub(1) else {
@@ -223,9 +258,35 @@ impl Frame {
         };
         check(count, size_of::<Exit>())?;
         self.lost_exits = input.number()?;
-        self.exits = decoder.exits(input, count)?;
+        let mut exits = Vec::new();
+        for _ in 0..count {
+            let mut record = zero_exit();
+            input.words(record.words_mut())?;
+            exits.push(Exit::from_exit_record(&record));
+        }
+        self.exits = Some(exits);
         Ok(())
     }
+}
+
+// A record without one before it is stored as the differences to zeros.
+
+fn zero_record() -> Record {
+    let mut record = Record::default();
+    record.words_mut().fill(0);
+    record
+}
+
+fn zero_thread() -> ThreadRecord {
+    let mut thread = ThreadRecord::default();
+    thread.words_mut().fill(0);
+    thread
+}
+
+fn zero_exit() -> ExitRecord {
+    let mut exit = ExitRecord::default();
+    exit.words_mut().fill(0);
+    exit
 }
 
 fn check(count: usize, size: usize) -> Result<(), Error> {
@@ -297,7 +358,6 @@ fn read_machine(machine: &mut Machine, input: &mut Input<'_>) -> Result<(), Erro
 
 #[cfg(test)]
 mod tests {
-    use fastproc::schema::Translation;
     use proptest::prelude::*;
 
     use super::*;
@@ -338,13 +398,6 @@ mod tests {
         frame
     }
 
-    fn decoder() -> Decoder {
-        let translation = Translation::parse(fastproc::schema::layout());
-        translation
-            .and_then(Decoder::new)
-            .expect("it is this version's")
-    }
-
     fn same(a: &Frame, b: &Frame) -> bool {
         format!("{a:?}") == format!("{b:?}")
     }
@@ -363,10 +416,9 @@ mod tests {
             before = frame;
         }
         let mut input = Input(&bytes);
-        let (mut read, mut decoder) = (Frame::default(), decoder());
+        let mut read = Frame::default();
         for frame in &frames {
-            read.read(&mut input, &mut decoder)
-                .expect("what was written");
+            read.read(&mut input).expect("what was written");
             assert!(same(&read, frame), "{read:?}\n{frame:?}");
         }
         assert!(input.0.is_empty());
@@ -376,14 +428,14 @@ mod tests {
         #[test]
         fn whatever_is_read_is_a_frame_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0_usize..200, flip in 0_usize..200) {
             let mut read = Frame::default();
-            let _ = read.read(&mut Input(&bytes), &mut decoder());
+            let _ = read.read(&mut Input(&bytes));
             let mut whole = Vec::new();
             frame(&[(1, 5), (2, 6), (9, 7)], 2).write(&Frame::default(), &mut whole);
             let cut = cut % whole.len();
-            prop_assert!(Frame::default().read(&mut Input(&whole[..cut]), &mut decoder()).is_err());
+            prop_assert!(Frame::default().read(&mut Input(&whole[..cut])).is_err());
             let flip = flip % whole.len();
             whole[flip] ^= bytes.first().copied().unwrap_or(1);
-            let _ = Frame::default().read(&mut Input(&whole), &mut decoder());
+            let _ = Frame::default().read(&mut Input(&whole));
         }
     }
 }

@@ -5,4 +5,3 @@ pub mod layout;
 pub mod name;
 pub mod record;
 pub mod schema;
-pub mod translation;

@@ -11,8 +11,8 @@
 
 use std::fmt;
 
+pub use crate::records::layout::text as layout;
 use crate::records::{fields::Fields, record};
-pub use crate::records::{layout::text as layout, translation::Translation};
 
 /// A [`Record`](record::Record): one process.
 pub static RECORD: &Structure = &record::RECORD_SCHEMA;

@@ -37,7 +37,6 @@ use crate::{
     records::{
         fields::Fields,
         record::{ExitRecord, Record, ThreadRecord},
-        translation::Translation,
     },
     snapshot::{
         Places, Slot, Snapshot, SnapshotStats,
@@ -116,10 +115,6 @@ pub(crate) struct Service {
     /// The snapshot of that answer, and the one before it if it came by the same connection.
     taken: Taken,
     before: Taken,
-    /// How to read records of another layout, with its id, and the records that were translated.
-    translation: Option<(u64, Translation)>,
-    translated: Vec<Record>,
-    translated_threads: Vec<ThreadRecord>,
     took: Duration,
     /// Reads the processes that the service left to this process, because it does not know whether the kernel would
     /// show everything about them.
@@ -144,9 +139,6 @@ impl Service {
             reply: Reply::empty(Status::Ok),
             taken: Taken::default(),
             before: Taken::default(),
-            translation: None,
-            translated: Vec::new(),
-            translated_threads: Vec::new(),
             took: Duration::ZERO,
             own: None,
             records: Vec::new(),
@@ -155,11 +147,6 @@ impl Service {
             slots: Vec::new(),
             exits: Served::default(),
         }
-    }
-
-    /// Whether to request exits. They must have the layout of this version.
-    fn wants_exits(&self) -> bool {
-        self.settings.exits && self.translation.is_none()
     }
 
     /// Whether the service records exits for this reader.
@@ -201,36 +188,15 @@ impl Service {
         }
         let reply = connection.answer()?;
         check(&reply)?;
-        self.learn(&mut connection, reply.layout)?;
-        if self.exits.last == 0 && self.wants_exits() {
+        if reply.layout != layout::id() {
+            return Err(Error::Layout);
+        }
+        if self.exits.last == 0 && self.settings.exits {
             self.exits.last = reply.exits_last;
         }
         self.reply = reply;
         self.before = Taken::default();
         self.connection = Some(connection);
-        Ok(())
-    }
-
-    /// Reads the description of a layout that differs from this version's.
-    fn learn(&mut self, connection: &mut Connection, layout: u64) -> Result<(), Error> {
-        if layout == layout::id() {
-            self.translation = None;
-            return Ok(());
-        }
-        let known = self
-            .translation
-            .take()
-            .filter(|&(known, _)| known == layout);
-        let translation = if let Some(known) = known {
-            known
-        } else {
-            let text = connection.ask_for_text(self.request(Op::Layout, connection))?;
-            (layout, Translation::parse(&text).ok_or(Error::Layout)?)
-        };
-        if !translation.1.has(self.settings.fields) {
-            return Err(Error::Layout);
-        }
-        self.translation = Some(translation);
         Ok(())
     }
 
@@ -243,7 +209,7 @@ impl Service {
             holds: connection.holds(),
             texts: self.settings.texts,
             texts_max_age_ns: nanoseconds(self.settings.texts_max_age),
-            exits: self.wants_exits(),
+            exits: self.settings.exits,
             exits_after: self.exits.last,
         }
     }
@@ -324,23 +290,15 @@ impl Service {
         let reply = connection.ask(request)?;
         self.connection = Some(connection);
         check(&reply)?;
-        let translation = self.translation.as_ref();
-        if reply.layout != translation.map_or_else(layout::id, |&(other, _)| other) {
+        if reply.layout != layout::id() {
             return Err(Error::Layout);
         }
         if reply.groups & request.groups != request.groups {
             return Err(Error::Protocol("fewer fields than asked for"));
         }
-        let [process, thread] = translation.map_or(
-            [size_of::<Record>(), size_of::<ThreadRecord>()],
-            |(_, other)| {
-                let [process, thread, _] = other.strides();
-                [process, thread]
-            },
-        );
         let strides = [
-            (part::RECORDS, process),
-            (part::THREADS, thread),
+            (part::RECORDS, size_of::<Record>()),
+            (part::THREADS, size_of::<ThreadRecord>()),
             (part::POOL, size_of::<u64>()),
             (part::UNSURE, size_of::<u32>()),
             (part::TEXTS, size_of::<TextEntry>()),
@@ -358,7 +316,6 @@ impl Service {
         self.reply = reply;
         // Every part must lie within the buffer.
         let parts = [
-            self.translate().is_some(),
             self.table().is_some(),
             self.unsure().is_some(),
             self.texts().is_some(),
@@ -425,7 +382,7 @@ impl Service {
 
     fn take_exits(&mut self) {
         let mut exits = std::mem::take(&mut self.exits);
-        if !self.wants_exits() {
+        if !self.settings.exits {
             return;
         }
         if let Some(answer) = self.ended() {

@@ -19,29 +19,7 @@ impl Service {
             .elements(part.offset, part.count)
     }
 
-    /// Translates records of another layout.
-    pub(super) fn translate(&mut self) -> Option<()> {
-        let Some((_, translation)) = &self.translation else {
-            return Some(());
-        };
-        let bytes = |at: usize| {
-            let part = self.reply.parts[at];
-            let buffer = self.connection.as_ref()?.buffer(self.reply.buffer)?;
-            buffer.elements(part.offset, part.count.checked_mul(part.stride)?)
-        };
-        translation.processes(bytes(part::RECORDS)?, &mut self.translated);
-        translation.threads(bytes(part::THREADS)?, &mut self.translated_threads);
-        Some(())
-    }
-
     pub(super) fn table(&self) -> Option<Table<'_>> {
-        if self.translation.is_some() {
-            return Some(Table {
-                records: &self.translated,
-                threads: &self.translated_threads,
-                pool: self.part(part::POOL)?,
-            });
-        }
         Some(Table {
             records: self.part(part::RECORDS)?,
             threads: self.part(part::THREADS)?,
