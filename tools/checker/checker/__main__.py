@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from .fields import RULES
-from .run import Catalogue, Run, missing
+from .process import missing
+from .run import Catalogue, Run
 from .sampler import Sampler
 from .storms import STORMS, Storm, named
 from .tally import Tally
