@@ -41,12 +41,12 @@ minflt, majflt, nvcsw, nivcsw, vmhwm (its largest resident memory), the fields o
 status, exit_code and final. The other fields are unknown, and refused as columns and in filters.
 
 cmdline has the arguments with which the process executed its program; if it executed nothing, those
-of its parent, if that had executed its program before the fork. It is unknown if that exec was not
-recorded, for example before this command started, and if another process than the parent may have
-forked it: an orphan, a child of an init or of a subreaper. At most 4 KiB are kept; 1 KiB while those
-of running processes have more than 4 MiB, and 512 bytes while events come faster than they are read.
-If a line is cut, cmdline_cut is true, and a table shows … at the end. A filter shows a process if
-what is missing of its command line might meet the condition.
+of the process that forked it. It is unknown if that exec or the fork was not recorded, for example
+before this command started. At most 4 KiB are kept; 1 KiB while the lines that are kept exceed 4
+MiB, and 512 bytes while a quarter of the ring buffer is unread. If a line is cut, cmdline_cut is
+true: a table shows … at the end, JSON has \"cmdline_cut\":true after it, and CSV marks it only in
+the column cmdline_cut, if you ask for that. A filter shows a process if what is missing of its
+command line might meet the condition.
 
 A process is shown when its parent has waited for it and the kernel has released it, with the
 kernel's final values. If the kernel's last record of it was lost, the process is shown some seconds

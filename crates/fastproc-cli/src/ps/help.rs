@@ -71,10 +71,11 @@ Formats:
   backslash, \n \t \r \0 \u{…} for characters that cannot be printed or that could change how the
   rest is displayed, and \xHH for bytes that are not UTF-8. The arguments of a command are an array
   in JSON; in CSV they are separated by spaces, and a space within an argument is \x20. A command
-  line is cut after 128 KiB, that of an exited process after 4 KiB: a table shows … at its end, JSON
-  has "cmdline_cut":true after it, and CSV has a column if you ask for the field cmdline_cut. With
-  --no-formulas, no text in CSV begins with = + - or @, so that a spreadsheet does not take it for a
-  formula. A table puts U+2068 and U+2069 around names that are written from right to left.
+  line is cut after 128 KiB, that of an exited process after 4 KiB or less (see fastproc exits): a
+  table shows … at its end, JSON has "cmdline_cut":true after it, and CSV marks it only in the column
+  cmdline_cut, if you ask for that. With --no-formulas, no text in CSV begins with = + - or @, so
+  that a spreadsheet does not take it for a formula. A table puts U+2068 and U+2069 around names that
+  are written from right to left.
 
 Examples:
   fastproc ps --top 20

@@ -61,7 +61,7 @@ pub static FIELDS: &[Field] = &[
     identity("tty_nr", Unit::Number, "controlling terminal as a device number, or 0", |s, _| s.process.identity().tty_nr.into()).signed().of_living(),
     identity("tpgid", Unit::Number, "foreground process group of the terminal, or -1", |s, _| s.process.identity().tpgid.into()).signed().of_living(),
     identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_record(Fields::empty()).of_thread(),
-    identity("cmdline", Unit::Text, "command line, at most 128 KiB, of an exited process 4 KiB; if there is none, a table shows the name in brackets", command_line)
+    identity("cmdline", Unit::Text, "command line, at most 128 KiB, of an exited process at most 4 KiB; if there is none, a table shows the name in brackets", command_line)
         .arguments()
         .also(&["args", "cmd", "command"])
         .command(),
