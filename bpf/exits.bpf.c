@@ -2,10 +2,12 @@
 /*
  * Every exited process, with its final values.
  *
- * A process exits when its last thread leaves do_exit(): `process_exits` records the time and the parent. Freeing its
+ * A process exits when its last thread leaves do_exit(): `process_ends` records the time and the parent. Freeing its
  * memory still takes CPU time after that, and until its parent waits for it, /proc shows a zombie. `task_freed` runs
  * after the process has left the list of tasks: by then __exit_signal() has added every thread, including the leader,
  * to signal_struct, and nothing changes any more. So a process is either in a walk or has its record here.
+ * A process that executes nothing runs the program of the process that forked it: `process_forks` keeps which one that
+ * is. At its end no member shows that: the parent may have executed another program, or may be another process.
  */
 #include "kernel.h"
 #include "exits.h"
@@ -13,6 +15,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "tasks/mm_flags.h"
+#include "tasks/users.h"
 #include "kfunc.h"
 #include "sequence.h"
 
@@ -61,6 +64,19 @@ struct {
 	__type(key, u64);
 	__type(value, struct numbered);
 } ended SEC(".maps");
+
+/* The fork of a process that has executed nothing since, by its pid in the initial namespace. */
+struct forked {
+	u64 start_ns; /* of the process: another one may have its pid by now */
+	struct exits_program program;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct forked);
+} forks SEC(".maps");
 
 #define MAX_LEVEL 32
 
@@ -150,9 +166,9 @@ static __always_inline void submit(void *ring, void *event)
 
 /* Makes a pointer that the verifier does not trust: for loads through a trusted one it searches the type information.
  * */
-static __always_inline struct task_struct *task_of(u64 *arguments)
+static __always_inline struct task_struct *task_of(u64 argument)
 {
-	struct task_struct *t = (void *)arguments[0];
+	struct task_struct *t = (void *)argument;
 
 	return function_ids.bpf_rdonly_cast ? rdonly_cast(t, type_ids.task_struct) : t;
 }
@@ -209,58 +225,50 @@ static __always_inline void add_thread(struct exits_exit *e, struct task_struct 
 static __always_inline void read_owner(struct exits_owner *owner, struct task_struct *t)
 {
 	const struct cred *cred = t->real_cred;
-	struct cred___6_2 *old = (void *)cred;
 
-	owner->uid = cred->uid.val;
-	owner->euid = cred->euid.val;
-	owner->suid = cred->suid.val;
-	owner->gid = cred->gid.val;
-	owner->egid = cred->egid.val;
-	owner->sgid = cred->sgid.val;
-	if (bpf_core_field_exists(cred->cap_permitted.val))
-		owner->cap_permitted = cred->cap_permitted.val;
-	else
-		bpf_core_read(&owner->cap_permitted, 8, &old->cap_permitted);
-	if (bpf_core_field_exists(cred->user_ns))
-		owner->user_ns = cred->user_ns->ns.inum;
-}
-
-/* The program that this process executed itself. */
-static __always_inline void own_program(struct exits_exit *e, struct task_struct *leader)
-{
-	if (leader->flags & PF_FORKNOEXEC)
-		return;
-	e->program.exec_id = leader->self_exec_id;
-	e->program.start_ns = e->event.start_ns;
-	e->program.tgid = e->event.tgid;
+	collect_users(cred, &owner->users);
+	COLLECT_CAPABILITIES(owner->cap_permitted, cred, cap_permitted);
+	owner->user_ns = user_ns_of(cred);
 }
 
 /*
- * A process that executed nothing runs the program of the process that forked it. That is its parent, unless
- * - it was forked with CLONE_PARENT by a sibling that had executed another program: then the number of its execs,
- *   which it has from the sibling, is another than its parent's was;
- * - it is an orphan. Its parent is then an init, or is or was a subreaper, which all its descendants know of.
- * The parent may also have executed another program since.
+ * Which exec began the program of this process. The program stays 0 if that is not known: the process was forked before
+ * recording began, or by a process of another pid namespace than the recorded one.
  */
-static __noinline void forked_program(struct exits_exit *e, struct task_struct *leader, struct task_struct *parent)
+static __noinline void program_of(struct exits_program *program, struct task_struct *leader)
 {
-	struct signal_struct *signal = leader->signal, *of_parent = parent->signal;
+	u32 pid = leader->pid;
+	struct forked *fork;
 
-	if (!(leader->flags & PF_FORKNOEXEC) || !e->ppid)
+	if (!(leader->flags & PF_FORKNOEXEC)) {
+		program->exec_id = leader->self_exec_id;
+		program->start_ns = leader->start_boottime;
+		program->tgid = tgid_of(leader);
 		return;
-	if (leader->self_exec_id != leader->parent_exec_id || leader->parent_exec_id != parent->self_exec_id)
+	}
+	fork = bpf_map_lookup_elem(&forks, &pid);
+	if (!fork)
 		return;
-	/* prctl(2) does not tell an init that a process above it becomes a subreaper. */
-	if ((signal->flags | of_parent->flags) & SIGNAL_UNKILLABLE)
-		return;
-	if (BPF_CORE_READ_BITFIELD(of_parent, is_child_subreaper))
-		return;
-	if (BPF_CORE_READ_BITFIELD(signal, has_child_subreaper) &&
-	    !BPF_CORE_READ_BITFIELD(of_parent, has_child_subreaper))
-		return;
-	e->program.exec_id = parent->self_exec_id;
-	e->program.start_ns = parent->group_leader->start_boottime;
-	e->program.tgid = e->ppid;
+	*program = fork->program;
+	/* after the copy: the map may use the memory of an entry again at once, and writes the start time first */
+	ordered();
+	if (RELOAD(fork->start_ns) != leader->start_boottime)
+		program->tgid = program->exec_id = 0;
+}
+
+SEC("tp_btf/sched_process_fork") int process_forks(u64 *arguments)
+{
+	struct task_struct *forker = task_of(arguments[0]), *child = task_of(arguments[1]);
+	struct forked fork = { .start_ns = child->start_boottime };
+	u32 pid = child->pid;
+
+	if (child->pid != child->tgid)
+		return 0;
+	/* of the leader: other threads have PF_FORKNOEXEC */
+	program_of(&fork.program, forker->group_leader);
+	if (fork.program.tgid)
+		bpf_map_update_elem(&forks, &pid, &fork, 0);
+	return 0;
 }
 
 /* Not inlined, so that the type information includes the layout of the event: the library compares it with its own. */
@@ -269,7 +277,7 @@ static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32
 	e->cgroup_id = cgroup_of(t);
 	e->tid = exit_settings.pid_ns ? e->event.tgid : t->pid;
 	read_owner(&e->owner, t);
-	own_program(e, t);
+	program_of(&e->program, t);
 	e->flags = t->flags;
 	e->status = status;
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
@@ -356,10 +364,11 @@ static __always_inline void sums_of_ending(struct exits_exit *e, struct task_str
  */
 SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 {
-	struct task_struct *t = task_of(arguments), *leader = t->group_leader, *parent;
+	struct task_struct *t = task_of(arguments[0]), *leader = t->group_leader, *parent;
+	struct exits_program of_parent = {};
 	struct exits_exit *e;
 	void *ring;
-	u32 tgid;
+	u32 tgid, pid = leader->pid;
 
 	if (t->signal->live.counter)
 		return 0;
@@ -379,7 +388,11 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	e->end_ns = bpf_ktime_get_boot_ns();
 	parent = leader->real_parent;
 	e->ppid = tgid_of(parent);
-	forked_program(e, leader, parent);
+	if (leader->flags & PF_FORKNOEXEC)
+		program_of(&of_parent, parent->group_leader);
+	e->as_parent = e->program.tgid && of_parent.exec_id == e->program.exec_id &&
+		       of_parent.start_ns == e->program.start_ns && of_parent.tgid == e->program.tgid;
+	bpf_map_delete_elem(&forks, &pid);
 	e->dumpable = dumpable(t);
 	submit(ring, e);
 	return 0;
@@ -388,7 +401,7 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 /* A leader that was replaced by a thread in execve() has that thread's pid by now, and is no longer a leader. */
 SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 {
-	struct task_struct *t = task_of(arguments);
+	struct task_struct *t = task_of(arguments[0]);
 	bool is_process = t->pid == t->tgid;
 	struct exits_exit *e;
 	void *ring;
@@ -457,12 +470,13 @@ static __always_inline int write_exec(void *ring, struct task_struct *t, struct 
 
 SEC("tp_btf/sched_process_exec") int process_execs(u64 *arguments)
 {
-	struct task_struct *t = task_of(arguments);
+	struct task_struct *t = task_of(arguments[0]);
 	struct linux_binprm *program = (void *)arguments[2];
 	u64 bytes = t->mm->arg_end - t->mm->arg_start, unread;
 	void *ring = current_ring();
-	u32 tgid = tgid_of(t);
+	u32 tgid = tgid_of(t), pid = t->pid;
 
+	bpf_map_delete_elem(&forks, &pid);
 	if (!tgid)
 		return 0;
 	if (!ring || bytes <= 128)

@@ -6,7 +6,7 @@
 #ifndef FASTPROC_EXITS_H
 #define FASTPROC_EXITS_H
 
-#include "types.h"
+#include "record.h"
 
 /* exits_event.kind */
 #define EXITS_ENDED 1  /* exits_exit: the last thread of a process exits; the values lack what it does after that */
@@ -29,17 +29,18 @@ struct exits_event {
 	fp_ns start_ns; /* start_boottime of the process; of the thread in EXITS_THREAD */
 };
 
-/* Whose process it is, which decides who may see everything about it. */
+/* The credentials of a process. They decide which readers may see all about it. */
 struct exits_owner {
 	u64 cap_permitted;
-	u32 uid, euid, suid, gid, egid, sgid, user_ns, reserved;
+	struct fp_users users;
+	u32 user_ns, reserved;
 };
 
 /* The exec that began the program of a process. */
 struct exits_program {
 	u64 exec_id;	/* self_exec_id of the process that executed it, after that; 0: unknown */
 	fp_ns start_ns; /* start_boottime of that process */
-	u32 tgid, reserved;
+	u32 tgid, reserved; /* of that process */
 };
 
 struct exits_exit {
@@ -61,7 +62,7 @@ struct exits_exit {
 	u32 flags;
 	s32 status; /* as waitpid(2) shows it */
 	u32 dumpable; /* EXITS_DUMPABLE_* */
-	u32 reserved;
+	u32 as_parent; /* of EXITS_ENDED: whether it executed nothing and ran the same program as its parent */
 	char comm[16];
 };
 

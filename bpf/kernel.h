@@ -32,7 +32,6 @@
 #define TASK_FROZEN 0x8000
 #define SIGNAL_STOP_STOPPED 0x1
 #define SIGNAL_GROUP_EXIT 0x4
-#define SIGNAL_UNKILLABLE 0x40
 
 enum pid_type { PIDTYPE_PID, PIDTYPE_TGID, PIDTYPE_PGID, PIDTYPE_SID };
 enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
@@ -95,7 +94,6 @@ struct signal_struct {
 	struct sigpending shared_pending;
 	int group_exit_code;
 	u32 flags;
-	u32 is_child_subreaper : 1, has_child_subreaper : 1;
 	struct core_state *core_state;
 	struct task_struct *group_exec_task;
 	struct pid *pids[4];
@@ -187,7 +185,7 @@ struct task_struct {
 	u64 utime, stime, gtime;
 	struct prev_cputime prev_cputime;
 	u64 nvcsw, nivcsw, start_boottime, min_flt, maj_flt;
-	u64 parent_exec_id, self_exec_id;
+	u64 self_exec_id;
 	const struct cred *real_cred;
 	char comm[16];
 	struct fs_struct *fs;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Users and groups; capabilities, seccomp, umask and supplementary groups. */
+/* Capabilities, seccomp, umask and supplementary groups. */
 #ifndef FASTPROC_TASKS_CREDENTIALS_H
 #define FASTPROC_TASKS_CREDENTIALS_H
+
+#include "users.h"
 
 /*
  * The supplementary groups. Their number and their ids come from one group_info, as in the kernel's own readers:
@@ -53,47 +55,24 @@ __noinline int collect_groups(u32 index, u64 info)
 }
 #endif
 
-static __always_inline void collect_users(const struct cred *cred, struct fp_users *u)
-{
-	u->uid = cred->uid.val;
-	u->euid = cred->euid.val;
-	u->suid = cred->suid.val;
-	u->fsuid = cred->fsuid.val;
-	u->gid = cred->gid.val;
-	u->egid = cred->egid.val;
-	u->sgid = cred->sgid.val;
-	u->fsgid = cred->fsgid.val;
-}
-
 static __always_inline void collect_credentials(struct task_struct *t, const struct cred *cred, struct fp_record *r,
 						 u32 index)
 {
-	struct cred___6_2 *old = (void *)cred;
 	struct task_struct___6_6 *shadowed = (void *)t;
 	struct fp_credentials *c = &r->credentials;
 	volatile u64 *slot = &run.task;
 	struct fs_struct *fs;
 	u64 info;
 
-	if (bpf_core_field_exists(cred->cap_inheritable.val)) {
-		c->cap_inheritable = cred->cap_inheritable.val;
-		c->cap_permitted = cred->cap_permitted.val;
-		c->cap_effective = cred->cap_effective.val;
-		c->cap_bounding = cred->cap_bset.val;
-		c->cap_ambient = cred->cap_ambient.val;
-	} else {
-		bpf_core_read(&c->cap_inheritable, 8, &old->cap_inheritable);
-		bpf_core_read(&c->cap_permitted, 8, &old->cap_permitted);
-		bpf_core_read(&c->cap_effective, 8, &old->cap_effective);
-		bpf_core_read(&c->cap_bounding, 8, &old->cap_bset);
-		bpf_core_read(&c->cap_ambient, 8, &old->cap_ambient);
-	}
+	COLLECT_CAPABILITIES(c->cap_inheritable, cred, cap_inheritable);
+	COLLECT_CAPABILITIES(c->cap_permitted, cred, cap_permitted);
+	COLLECT_CAPABILITIES(c->cap_effective, cred, cap_effective);
+	COLLECT_CAPABILITIES(c->cap_bounding, cred, cap_bset);
+	COLLECT_CAPABILITIES(c->cap_ambient, cred, cap_ambient);
 	/* without PFA_SPREAD_PAGE and PFA_SPREAD_SLAB, which cpusets of version 1 set on sleeping tasks, and no text
 	 * shows */
 	c->atomic_flags = t->atomic_flags & ~6ULL;
-	c->user_ns = 0;
-	if (bpf_core_field_exists(cred->user_ns))
-		c->user_ns = cred->user_ns->ns.inum;
+	c->user_ns = user_ns_of(cred);
 	c->seccomp_mode = c->seccomp_filters = 0;
 	if (bpf_core_field_exists(t->seccomp.mode))
 		c->seccomp_mode = t->seccomp.mode;

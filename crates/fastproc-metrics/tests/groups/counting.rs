@@ -318,7 +318,7 @@ fn an_exited_process_is_counted_to_its_end_and_once() {
     machine.ended(20, 10, "cc", FIRST + 1, SECOND).nvcsw = 3;
     machine.ended.as_mut().expect("exits")[0].1 = Some("/usr/bin/gcc\0-c\0".into());
     let forked = machine.ended(21, 10, "make", FIRST + 2, 2 * SECOND);
-    (forked.nvcsw, forked.forked_by) = (4, Some(10));
+    (forked.nvcsw, forked.has_program_of_parent) = (4, Some(true));
     // A process that came and went before the first update.
     machine.ended(9, 1, "old", FIRST - 9, SECOND);
     machine.update(&mut tracker);
@@ -346,7 +346,7 @@ fn an_exited_process_is_counted_to_its_end_and_once() {
 }
 
 #[test]
-fn an_exit_without_a_command_line_is_in_the_group_of_its_parent_only_if_that_forked_it() {
+fn an_exit_without_a_command_line_is_in_the_group_of_its_parent_only_if_both_ran_one_program() {
     let rules = Rules::of_items(&[Item {
         name: "{{.Comm}}".into(),
         comms: Some(vec!["make".into(), "cc".into()]),
@@ -357,7 +357,8 @@ fn an_exit_without_a_command_line_is_in_the_group_of_its_parent_only_if_that_for
     machine.start(10, 1, "make", SECOND);
     machine.ended = Some(Vec::new());
     machine.update(&mut tracker);
-    machine.ended(21, 10, "cc", FIRST + 1, SECOND).forked_by = Some(10);
+    let same = machine.ended(21, 10, "cc", FIRST + 1, SECOND);
+    same.has_program_of_parent = Some(true);
     machine.ended(22, 10, "cc", FIRST + 2, 2 * SECOND);
     machine.update(&mut tracker);
     let user = |name: &str| group(&tracker, name).map(|group| group.total.get(Count::User));

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     records::record::{Credentials, Users},
     rules::rights::Rights,
+    snapshot::exit::Owner,
 };
 
 impl Directory {
@@ -33,11 +34,10 @@ impl Directory {
         users.fsuid = users.euid;
         users.fsgid = users.egid;
         Ok(Rights {
-            users,
-            credentials: Credentials {
-                cap_permitted: credentials.cap_permitted,
+            owner: Owner {
+                users,
                 user_ns: namespace.st_ino as u32,
-                ..Credentials::default()
+                cap_permitted: credentials.cap_permitted,
             },
             is_dumpable: (owner.st_uid, owner.st_gid) == (users.euid, users.egid),
         })
@@ -125,8 +125,8 @@ mod tests {
             .expect("this process");
         let rights = directory.rights().expect("its own");
         let own = std::fs::metadata("/proc/self/ns/user").expect("it is there");
-        assert_eq!(rights.credentials.user_ns, own.ino() as u32);
-        assert_eq!(rights.users.euid, rustix::process::geteuid().as_raw());
+        assert_eq!(rights.owner.user_ns, own.ino() as u32);
+        assert_eq!(rights.owner.users.euid, rustix::process::geteuid().as_raw());
         let same = directory.rights().expect("its own");
         assert_eq!(rights, same);
     }

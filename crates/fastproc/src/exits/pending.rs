@@ -49,12 +49,15 @@ impl Pending {
             layout::ENDED => {
                 let exit = exit_of(&read(bytes)?);
                 // Two threads that end at once may both be taken for the last. The first of the
-                // two counts.
-                self.ended.entry(key_of(&exit)).or_insert_with(|| Ended {
+                // two counts, but either may have found the fork.
+                let ended = self.ended.entry(key_of(&exit)).or_insert_with(|| Ended {
                     exit,
                     read: Instant::now(),
                     given_up: false,
                 });
+                if ended.exit.program.exec_id == 0 {
+                    take_program(&mut ended.exit, &exit);
+                }
             }
             layout::EXIT => {
                 let mut exit = exit_of(&read(bytes)?);
@@ -65,7 +68,7 @@ impl Pending {
                     }
                     (exit.end_ns, exit.ppid) = (ended.exit.end_ns, ended.exit.ppid);
                     exit.dumpable = ended.exit.dumpable.or(exit.dumpable);
-                    (exit.program, exit.forked_by) = (ended.exit.program, ended.exit.forked_by);
+                    take_program(&mut exit, &ended.exit);
                 }
                 each(Event::Exit(exit));
             }
@@ -83,8 +86,8 @@ impl Pending {
                     ppid: exec.ppid,
                     start_ns: event.start_ns,
                     at_ns: exec.at_ns,
-                    uid: exec.owner.uid,
-                    euid: exec.owner.euid,
+                    uid: exec.owner.users.uid,
+                    euid: exec.owner.users.euid,
                     flags: exec.flags,
                     cgroup_id: exec.cgroup_id,
                     comm: until_nul(after(offset_of!(layout::Exec, comm), exec.comm.len())?),
@@ -120,6 +123,10 @@ impl Pending {
     }
 }
 
+fn take_program(to: &mut Exit, from: &Exit) {
+    (to.program, to.has_program_of_parent) = (from.program, from.has_program_of_parent);
+}
+
 fn key_of(exit: &Exit) -> Key {
     (exit.pid, exit.start_ns)
 }
@@ -142,12 +149,7 @@ fn is_ending(stat: &[u8]) -> Option<bool> {
 
 fn owner_of(owner: &layout::Owner) -> Owner {
     Owner {
-        uid: owner.uid,
-        euid: owner.euid,
-        suid: owner.suid,
-        gid: owner.gid,
-        egid: owner.egid,
-        sgid: owner.sgid,
+        users: owner.users,
         user_ns: owner.user_ns,
         cap_permitted: owner.cap_permitted,
     }
@@ -169,20 +171,19 @@ fn exit_of(exit: &layout::Exit) -> Exit {
         start_ns: exit.program.start_ns,
         exec_id: exit.program.exec_id,
     };
-    let is_forked = program.exec_id != 0 && program.pid != exit.event.tgid;
     Exit {
         pid: exit.event.tgid,
         tid: exit.tid,
         ppid: ended.then_some(exit.ppid),
-        forked_by: is_forked.then_some(program.pid),
+        has_program_of_parent: (ended && program.exec_id != 0).then_some(exit.as_parent != 0),
         start_ns: exit.event.start_ns,
         end_ns: ended.then_some(exit.end_ns),
         is_final: false,
         comm: exit.comm,
-        uid: exit.owner.uid,
-        euid: exit.owner.euid,
-        gid: exit.owner.gid,
-        egid: exit.owner.egid,
+        uid: exit.owner.users.uid,
+        euid: exit.owner.users.euid,
+        gid: exit.owner.users.gid,
+        egid: exit.owner.users.egid,
         cgroup_id: exit.cgroup_id,
         status: Some(exit.status),
         flags: exit.flags,

@@ -21,7 +21,8 @@ const LATEST: Duration = Duration::from_secs(10);
 const MOST_GONE: usize = 1 << 11;
 
 /// The most processes, and bytes of command lines, that are remembered. A lost exit leaves its process here, so
-/// without a bound a flood of exits could fill the memory. Beyond it, the half that started first is forgotten.
+/// without a bound a flood of exits could fill the memory. Beyond it, processes that have ended are forgotten, and if
+/// these are too few, the half that started first.
 const MOST: usize = 1 << 16;
 const MOST_BYTES: usize = 20 << 20;
 /// While there are more bytes than this, a line is cut after 1 KiB: nobody makes many lines of others be forgotten by
@@ -45,8 +46,6 @@ pub struct Programs {
 #[derive(Debug)]
 struct Running {
     start_ns: u64,
-    /// When it executed the program, after boot.
-    at_ns: u64,
     exec_id: u64,
     line: Arc<ExecLine>,
 }
@@ -99,7 +98,6 @@ impl Programs {
         let kept = &whole[..whole.len().min(most)];
         let running = Running {
             start_ns: exec.start_ns,
-            at_ns: exec.at_ns,
             exec_id: exec.number,
             line: Arc::new(ExecLine {
                 owner: exec.owner,
@@ -111,24 +109,25 @@ impl Programs {
         if let Some(before) = self.running.insert(exec.pid, running) {
             self.bytes -= before.line.len();
         }
-        if self.running.len() > MOST || self.bytes > MOST_BYTES {
+        if self.is_full() {
+            self.forget(0);
+        }
+        if self.is_full() {
             self.forget_half();
         }
     }
 
-    /// The command line of an exited process: that of its last exec, or, if it executed nothing, of the last exec of its
-    /// parent before the fork. `None` if that exec is not known, or if another process may have forked this one.
+    /// The command line of an exited process: that of its last exec. A process that executed nothing has the line that the
+    /// process had that forked it. `None` if that exec or the fork was not recorded.
     pub fn line(&mut self, exit: &Exit) -> Option<Arc<ExecLine>> {
         if self.is_running(exit.pid, exit.start_ns) {
             let gone = (exit.pid, exit.start_ns, Instant::now());
             self.gone.push_back(gone);
         }
-        self.forget();
+        self.forget(MOST_GONE);
         let of = exit.program;
         let running = self.running.get(&of.pid)?;
         let is_it = (running.start_ns, running.exec_id) == (of.start_ns, of.exec_id);
-        // A parent that executed the program after the fork did not fork with it: it may have adopted the process.
-        let is_it = is_it && (of.pid == exit.pid || running.at_ns <= exit.start_ns);
         (is_it && of.exec_id != 0 && running.line.len() > 0).then(|| Arc::clone(&running.line))
     }
 
@@ -137,9 +136,14 @@ impl Programs {
         running.is_some_and(|program| program.start_ns == start_ns)
     }
 
-    fn forget(&mut self) {
+    fn is_full(&self) -> bool {
+        self.running.len() > MOST || self.bytes > MOST_BYTES
+    }
+
+    /// Forgets the processes that have ended, except so many of the latest ones.
+    fn forget(&mut self, most_gone: usize) {
         while let Some(&(pid, start_ns, at)) = self.gone.front()
-            && (self.gone.len() > MOST_GONE || at.elapsed() >= LATEST)
+            && (self.gone.len() > most_gone || at.elapsed() >= LATEST)
         {
             self.gone.pop_front();
             // Another process may have its pid now.

@@ -70,7 +70,7 @@ impl Rings {
         if settings.pid_ns != 0 {
             loader.set_len("ended", MOST_ZOMBIES)?;
         }
-        let mut programs = vec!["process_ends", "task_freed"];
+        let mut programs = vec!["process_forks", "process_ends", "task_freed"];
         if execs {
             programs.push(RECORDS_EXECS);
         } else {

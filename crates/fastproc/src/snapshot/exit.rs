@@ -7,8 +7,8 @@ use crate::records::{
     fields::Fields,
     name::until_nul,
     record::{
-        Cgroup, Cpu, EXIT_CUT, EXIT_FINAL, EXIT_IO, EXIT_PPID, EXIT_STATUS, ExitRecord, Identity,
-        Io, Record, State,
+        Cgroup, Cpu, Credentials, EXIT_CUT, EXIT_FINAL, EXIT_IO, EXIT_PPID, EXIT_STATUS,
+        ExitRecord, Identity, Io, Record, State, Users,
     },
 };
 
@@ -23,10 +23,9 @@ pub struct Exit {
     /// Parent's process id when its last thread ended (`real_parent->tgid`). `None` for a thread, or if the
     /// process ended before the exits were opened.
     pub ppid: Option<u32>,
-    /// The process that forked it, if it executed no program since. `None` if it did, or if another process than its
-    /// parent may have forked it: it was forked with `CLONE_PARENT`, or its parent is an init, is or may have been a
-    /// subreaper, or executed another program since. A service does not say it.
-    pub forked_by: Option<u32>,
+    /// Whether it executed nothing and ran the same program as its parent when it ended. `None` if that is not known: it
+    /// was forked before the exits were opened, or a service recorded it.
+    pub has_program_of_parent: Option<bool>,
     /// When it started, in nanoseconds after boot (`task->start_boottime`).
     pub start_ns: u64,
     /// When its last thread ended, in nanoseconds after boot. `None`: as for [`ppid`](Self::ppid).
@@ -88,23 +87,29 @@ pub struct Exit {
     pub(crate) line: Line,
 }
 
-/// Whose process it is, which decides who may see everything about it.
+/// The credentials of a process. They decide which readers may see all about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
-    pub(crate) uid: u32,
-    pub(crate) euid: u32,
-    pub(crate) suid: u32,
-    pub(crate) gid: u32,
-    pub(crate) egid: u32,
-    pub(crate) sgid: u32,
+    pub(crate) users: Users,
     pub(crate) user_ns: u32,
     pub(crate) cap_permitted: u64,
+}
+
+impl Owner {
+    pub(crate) fn new(users: &Users, credentials: &Credentials) -> Self {
+        Self {
+            users: *users,
+            user_ns: credentials.user_ns,
+            cap_permitted: credentials.cap_permitted,
+        }
+    }
 }
 
 /// The exec that began the program of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// The process that executed it: the exited one, or the one that forked it.
+    /// The process that executed it. If the exited one executed nothing, that is the process that forked it, or the one that
+    /// forked that, and so on.
     pub(crate) pid: u32,
     pub(crate) start_ns: u64,
     /// The number of the exec in that process (`task->self_exec_id`); 0 if that is unknown.
@@ -267,7 +272,7 @@ impl Exit {
             pid: record.pid,
             tid: record.pid,
             ppid: is_known(EXIT_PPID).then_some(record.ppid),
-            forked_by: None,
+            has_program_of_parent: None,
             start_ns: record.start_ns,
             end_ns: (record.end_ns != 0).then_some(record.end_ns),
             is_final: is_known(EXIT_FINAL),
@@ -317,7 +322,7 @@ mod tests {
             pid: 7,
             tid: 7,
             ppid: Some(1),
-            forked_by: None,
+            has_program_of_parent: None,
             start_ns: 10,
             end_ns: Some(20),
             is_final: true,

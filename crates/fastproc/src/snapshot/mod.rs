@@ -303,10 +303,10 @@ impl<'a> Snapshot<'a> {
         self.exits.map(|ends| ends.exits)
     }
 
-    /// The first 4,096 bytes of the arguments with which this exited process had executed its program, each followed by a
-    /// NUL; 512 if the kernel recorded faster than they were read. A process that never executed a program has those of
-    /// its parent. `None` if they are unknown, if another process than the parent may have forked it, if they belong to
-    /// another user, of whom this reader may see no arguments, or if
+    /// The arguments with which this exited process had executed its program, each followed by a NUL. A process that
+    /// executed nothing has those of the process that forked it. They are cut after 4 KiB, after 1 KiB while the lines
+    /// that are kept exceed 4 MiB, and after 512 bytes while a quarter of the ring buffer is unread. `None` if the exec or
+    /// the fork was not recorded, if they belong to another user, of whom this reader may see no arguments, or if
     /// [`Builder::exit_cmdlines`](crate::Builder::exit_cmdlines) did not request them.
     pub fn exit_cmdline(&self, exit: &Exit) -> Option<Cmdline<'a>> {
         exit.line(self.exits?.lines)

@@ -15,53 +15,80 @@ use fastproc_testbed::{gate, wait_until};
 
 use super::{AMPLE, watch};
 
-/// Processes that execute nothing, with the exit code by which the test finds each of them; a subreaper is process S.
-const FORKED: &str = r#"
+/// Processes that execute nothing, with the exit code by which the test finds each of them. The first script is a
+/// subreaper (prctl 36). Every script that one of them runs begins with a name.
+const FORKED: &str = r##"# first
 import ctypes, os
-def child(code, ends, lives=()):
-    if os.fork() == 0:
-        [os.close(fd) for fd in lives]
-        os.read(ends, 1)
-        os._exit(code)
-# 101: its parent executes another program before it ends. The pipe closes during the exec.
+def executes(script, *kept):
+    [os.set_inheritable(fd, True) for fd in kept]
+    os.execl("/usr/bin/python3", "python3", "-c", script)
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+# 101: its parent, which executed nothing either, executes another program before it ends. The pipe closes then.
 r, w = os.pipe()
 if os.fork() == 0:
-    child(101, r, [w])
+    if os.fork() == 0:
+        os.close(w), os.read(r, 1)
+        os._exit(101)
     os.execl("/bin/sh", "sh", "-c", "read x; exit 0; : later")
 os.close(w), os.wait()
-# 102: its parent does not.
+# 102 and 103: a child, and the child's child.
 if os.fork() == 0:
-    os.execl("/usr/bin/python3", "python3", "-c", "import os\nif os.fork() == 0: os._exit(102)\nos.wait()")
+    executes("# second\nimport os\nif os.fork() == 0:\n  if os.fork() == 0: os._exit(103)\n  os.wait(), os._exit(102)\nos.wait()")
 os.wait()
-# 103: an orphan of a process that has executed another program, as its subreaper has then.
+# 104: an orphan of a process that has executed another program, as its subreaper has then.
 r, w = os.pipe()
 if os.fork() == 0:
-    os.set_inheritable(r, True), os.set_inheritable(w, True)
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-    middle = f"import os\nif os.fork() == 0: os.close({w}); os.read({r}, 1); os._exit(103)"
     if os.fork() == 0:
-        os.execl("/usr/bin/python3", "python3", "-c", middle)
+        executes(f"# third\nimport os\nif os.fork() == 0: os.close({w}); os.read({r}, 1); os._exit(104)", r, w)
     os.wait()
-    os.set_inheritable(w, False)
-    os.execl("/usr/bin/python3", "python3", "-c", "import os\nos.wait() # subreaper")
+    executes("# subreaper\nimport os\nos.wait()")
 os.close(w), os.wait()
-# 104: its sibling forked it, which has executed another program.
+# 105: its sibling forked it, which has executed another program.
 if os.fork() == 0:
-    clone = "import ctypes, os, platform\nnumber = 220 if platform.machine() == 'aarch64' else 56\n" \
-        "if ctypes.CDLL(None).syscall(number, 0x8011, 0, 0, 0, 0) == 0: os._exit(104)"
-    parent = "import os, subprocess, sys\nsubprocess.run(['/usr/bin/python3', '-c', sys.argv[1]]); os.wait() # sibling"
+    clone = "# fourth\nimport ctypes, os, platform\nnumber = 220 if platform.machine() == 'aarch64' else 56\n" \
+        "if ctypes.CDLL(None).syscall(number, 0x8011, 0, 0, 0, 0) == 0: os._exit(105)"
+    parent = "# sibling\nimport os, subprocess, sys\nsubprocess.run(['/usr/bin/python3', '-c', sys.argv[1]]); os.wait()"
     os.execl("/usr/bin/python3", "python3", "-c", parent, clone)
 os.wait()
-"#;
+# 106: an orphan whose subreaper executed a program before the orphan's parent did, and is none any more when it ends.
+r, w = os.pipe()
+may_execute, executed = os.pipe()
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    if os.fork() == 0:
+        os.close(executed), os.read(may_execute, 1)
+        executes(f"# fifth\nimport os\nif os.fork() == 0: os.close({w}); os.read({r}, 1); os._exit(106)", r, w)
+    executes(f"# adopts\nimport ctypes, os\nos.close({executed}), os.wait()\n"
+        f"ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)\nos.close({w}), os.wait()", executed, w)
+os.close(executed), os.close(w)
+try:
+    while True: os.wait()
+except ChildProcessError: pass
+"##;
 
-/// A process that executed its program before recording began; its parent executes another one after that.
+/// The name of the script that each of them runs.
+const RUNS: [(i32, &str); 6] = [
+    (101, "# first"),
+    (102, "# second"),
+    (103, "# second"),
+    (104, "# third"),
+    (105, "# fourth"),
+    (106, "# fifth"),
+];
+
+/// Two processes that were forked before recording began; their parent executes another program after that. The first
+/// has executed its own program by then.
 const BEFORE: &str = r#"
 import os, sys
 r, w = os.pipe()
 executed, executing = os.pipe()
 if os.fork() == 0:
     os.dup2(r, 0)
-    os.execl("/bin/sh", "sh", "-c", "read x; exit 105")
+    os.execl("/bin/sh", "sh", "-c", "read x; exit 107")
+if os.fork() == 0:
+    os.close(w), os.close(executing), os.read(r, 1)
+    os._exit(108)
 os.close(executing), os.read(executed, 1)
 print(flush=True)
 sys.stdin.read()
@@ -69,7 +96,7 @@ os.execl("/bin/sh", "sh", "-c", "sleep 0; exit 0; : later")
 "#;
 
 #[test]
-fn a_process_has_its_own_command_line_or_none() {
+fn a_process_has_the_command_line_that_began_its_program_or_none() {
     if !gate::bpf() {
         return;
     }
@@ -92,9 +119,12 @@ fn a_process_has_its_own_command_line_or_none() {
     let mut exits = builder.execs(true).open().expect("exits open");
     drop(before.stdin.take());
     before.wait().expect("it ends");
-    let mut forked = python(FORKED).spawn().expect("python3 runs");
+    let mut forked = python(FORKED);
+    let mut forked = forked.stdin(Stdio::null()).spawn().expect("python3 runs");
     let (mut programs, mut lines) = (Programs::default(), BTreeMap::new());
-    wait_until("five exits", || {
+    let mut expected: BTreeMap<_, _> = RUNS.map(|(code, name)| (code, name.to_owned())).into();
+    expected.extend([107, 108].map(|code| (code, String::new())));
+    wait_until("all exits", || {
         let read = exits.read(|event| match event {
             Event::Exec(exec) => programs.begins(&exec),
             Event::Exit(exit) if exit.uid == user && exit.code() > Some(100) => {
@@ -102,22 +132,20 @@ fn a_process_has_its_own_command_line_or_none() {
                 let line = line
                     .as_ref()
                     .and_then(|line| line.shown_to(&Viewer::All, &exit));
-                let line = line.map(|line| String::from_utf8_lossy(line.bytes).into_owned());
-                lines.insert(exit.code(), line);
+                let line = line.map_or(String::new(), |line| {
+                    String::from_utf8_lossy(line.bytes).into_owned()
+                });
+                let script = line.split('\0').nth(2).unwrap_or_default();
+                let name = script.lines().next().unwrap_or_default();
+                lines.insert(exit.code().unwrap_or_default(), name.to_owned());
             }
             _ => {}
         });
         read.expect("the ring can be read");
-        lines.len() == 5
+        lines.len() == expected.len()
     });
     forked.wait().expect("it ends");
-    let of_parent = lines.remove(&Some(102)).flatten();
-    let is_of_parent = |line: &String| line.contains("os._exit(102)");
-    assert!(
-        of_parent.as_ref().is_some_and(is_of_parent),
-        "{of_parent:?}"
-    );
-    assert!(lines.values().all(Option::is_none), "{lines:?}");
+    assert_eq!(lines, expected);
 }
 
 /// Longer than what small events have room for, and than what is kept.

@@ -92,8 +92,9 @@ impl Tracker {
             let group = group.or_else(|| groups.get(&ppid).copied());
             group.filter(|&group| group != NONE)
         });
-        // It has executed nothing, so it is what the process is that forked it.
-        if let (None, Some(_), Some(group)) = (gone.cmdline, exit.forked_by, of_parent) {
+        if let (None, Some(true), Some(group)) =
+            (gone.cmdline, exit.has_program_of_parent, of_parent)
+        {
             return group;
         }
         let wants = self.options.rules.wants();

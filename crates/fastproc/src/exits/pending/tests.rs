@@ -52,6 +52,28 @@ fn the_first_of_two_last_threads_counts() {
     assert_eq!(ended(&records), [(100, true, Some(150))]);
 }
 
+/// The first of the two to read the fork also removes it.
+#[test]
+fn either_of_two_last_threads_may_know_the_program() {
+    let program = |exec_id| {
+        let mut ended: layout::Exit =
+            read(&record(layout::ENDED, 7, 100, 150)).expect("it is plain data");
+        ended.program.exec_id = exec_id;
+        bytes_of(&ended).to_vec()
+    };
+    for records in [[program(0), program(3)], [program(3), program(0)]] {
+        let (mut pending, mut known) = (Pending::default(), Vec::new());
+        let last = record(layout::EXIT, 7, 100, 0);
+        for bytes in records.iter().chain([&last]) {
+            pending.take(bytes, &mut |event| match event {
+                Event::Exit(exit) => known.push(exit.program.exec_id),
+                _ => panic!("{event:?}"),
+            });
+        }
+        assert_eq!(known, [3]);
+    }
+}
+
 #[test]
 fn an_exited_process_is_not_taken_for_a_living_one() {
     let stat = |flags: u32| format!("7 (a) b) R 1 7 7 0 -1 {flags} 1 0 0 0");

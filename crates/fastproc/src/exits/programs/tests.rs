@@ -1,25 +1,37 @@
 //! Whose command line an exited process has, and who sees it.
 
 use super::*;
-use crate::{access::Reader, base::namespaces::INITIAL_USER_NS, snapshot::exit::Program};
+use crate::{
+    access::Reader, base::namespaces::INITIAL_USER_NS, records::record::Users,
+    snapshot::exit::Program,
+};
 
-const USER: Owner = Owner {
+const USERS: Users = Users {
     uid: 1000,
     euid: 1000,
     suid: 1000,
+    fsuid: 1000,
     gid: 100,
     egid: 100,
     sgid: 100,
+    fsgid: 100,
+};
+const USER: Owner = Owner {
+    users: USERS,
     user_ns: INITIAL_USER_NS,
     cap_permitted: 0,
 };
 const ROOT: Owner = Owner {
-    uid: 0,
-    euid: 0,
-    suid: 0,
-    gid: 0,
-    egid: 0,
-    sgid: 0,
+    users: Users {
+        uid: 0,
+        euid: 0,
+        suid: 0,
+        fsuid: 0,
+        gid: 0,
+        egid: 0,
+        sgid: 0,
+        fsgid: 0,
+    },
     cap_permitted: u64::MAX,
     ..USER
 };
@@ -40,8 +52,8 @@ fn exec(pid: u32, start_ns: u64, exec_id: u64, owner: Owner, line: &[u8]) -> Exe
         ppid: 1,
         start_ns,
         at_ns: start_ns,
-        uid: owner.uid,
-        euid: owner.euid,
+        uid: owner.users.uid,
+        euid: owner.users.euid,
         flags: 0,
         cgroup_id: 0,
         comm: &[],
@@ -90,13 +102,6 @@ fn a_process_has_the_line_of_the_exec_that_began_its_program() {
     for (why, exit) in others {
         assert_eq!(line_of(&exit), None, "{why}");
     }
-    // A subreaper that adopts a process may execute something until it has as many execs as the parent had.
-    let later = Exec {
-        at_ns: 21,
-        ..exec(7, 10, 3, USER, b"adopts\0")
-    };
-    programs.begins(&later);
-    assert!(programs.line(&exit(7, 10, 3, USER)).is_none());
 }
 
 #[test]
@@ -106,8 +111,9 @@ fn a_line_is_shown_to_who_owned_the_process_at_the_exec_and_at_the_end() {
         cap_permitted: 1,
         ..USER
     };
-    let real = Owner { suid: 0, ..USER };
-    let group = Owner { egid: 0, ..USER };
+    let other = |users| Owner { users, ..USER };
+    let saved = other(Users { suid: 0, ..USERS });
+    let group = other(Users { egid: 0, ..USERS });
     for (at_exec, at_end, shows) in [
         (USER, USER, true),
         (ROOT, USER, false),
@@ -116,7 +122,7 @@ fn a_line_is_shown_to_who_owned_the_process_at_the_exec_and_at_the_end() {
         (USER, user_ns, false),
         (capable, USER, false),
         (USER, capable, false),
-        (real, USER, false),
+        (saved, USER, false),
         (USER, group, false),
     ] {
         let mut programs = Programs::default();
@@ -161,6 +167,27 @@ fn programs_that_have_ended_do_not_fill_memory() {
     assert!(programs.running.contains_key(&1), "it runs");
     let bytes: usize = programs.running.values().map(|one| one.line.len()).sum();
     assert_eq!(bytes, programs.bytes);
+}
+
+#[test]
+fn a_process_that_has_ended_is_forgotten_before_one_that_runs() {
+    let mut programs = Programs::default();
+    for pid in 1..=3 {
+        programs.begins(&exec(pid, pid.into(), 1, USER, b"line\0"));
+    }
+    let ended = Exit {
+        pid: 3,
+        start_ns: 3,
+        ..exit(3, 3, 1, USER)
+    };
+    assert!(programs.line(&ended).is_some());
+    // The last of them is one too many.
+    for pid in 10..8 + MOST as u32 {
+        programs.begins(&exec(pid, pid.into(), 1, USER, b"line\0"));
+    }
+    assert!(programs.running.contains_key(&1), "it runs");
+    assert!(!programs.running.contains_key(&3), "it has ended");
+    assert_eq!(programs.running.len(), MOST);
 }
 
 #[test]

@@ -15,7 +15,6 @@ use crate::{
         namespaces::{INITIAL_USER_NS, in_initial_user_ns},
         proc_root,
     },
-    records::record::{Credentials, Users},
     rules::rights::Rights,
     snapshot::{
         exit::{Exit, Owner},
@@ -113,7 +112,7 @@ impl Reader {
     /// As [`access`](Self::access), for a process that had these rights when they were read.
     #[doc(hidden)]
     pub fn access_with(&self, rights: &Rights) -> Access {
-        let may = self.may_trace_with(&rights.users, &rights.credentials, || rights.is_dumpable);
+        let may = self.may_trace_with(&rights.owner, || rights.is_dumpable);
         if may { Access::Granted } else { Access::Denied }
     }
 
@@ -122,22 +121,7 @@ impl Reader {
     /// exit status.
     #[must_use]
     pub fn redact_exit(&self, exit: &Exit) -> Exit {
-        let owner = &exit.owner;
-        let users = Users {
-            uid: owner.uid,
-            euid: owner.euid,
-            suid: owner.suid,
-            gid: owner.gid,
-            egid: owner.egid,
-            sgid: owner.sgid,
-            ..Users::default()
-        };
-        let credentials = Credentials {
-            cap_permitted: owner.cap_permitted,
-            user_ns: owner.user_ns,
-            ..Credentials::default()
-        };
-        let may_trace = |is_dumpable| self.may_trace_with(&users, &credentials, || is_dumpable);
+        let may_trace = |is_dumpable| self.may_trace_with(&exit.owner, || is_dumpable);
         Exit {
             status: exit
                 .status
@@ -149,8 +133,9 @@ impl Reader {
 
     /// Whether this reader is this owner, with all its rights.
     fn owns(&self, owner: &Owner) -> bool {
-        [owner.uid, owner.euid, owner.suid] == [self.fsuid; 3]
-            && [owner.gid, owner.egid, owner.sgid] == [self.fsgid; 3]
+        let users = &owner.users;
+        [users.uid, users.euid, users.suid] == [self.fsuid; 3]
+            && [users.gid, users.egid, users.sgid] == [self.fsgid; 3]
             && self.user_ns != 0
             && self.user_ns == owner.user_ns
             && owner.cap_permitted & !self.cap_effective == 0
@@ -159,29 +144,20 @@ impl Reader {
     fn may_trace(&self, target: Process<'_>) -> bool {
         let of = target.users().zip(target.credentials());
         of.is_some_and(|(users, credentials)| {
-            self.may_trace_with(users, credentials, || is_dumpable(target))
+            self.may_trace_with(&Owner::new(users, credentials), || is_dumpable(target))
         })
     }
 
-    fn may_trace_with(
-        &self,
-        users: &Users,
-        credentials: &Credentials,
-        is_dumpable: impl FnOnce() -> bool,
-    ) -> bool {
+    fn may_trace_with(&self, owner: &Owner, is_dumpable: impl FnOnce() -> bool) -> bool {
         if self.confined {
             return false;
         }
-        if self.may_trace_namespace(credentials.user_ns) {
+        if self.may_trace_namespace(owner.user_ns) {
             // The memory may belong to another user namespace than the credentials. The initial one is
             // above all of them.
             return self.user_ns == INITIAL_USER_NS || is_dumpable();
         }
-        self.has_ids_of(users)
-            && self.user_ns != 0
-            && self.user_ns == credentials.user_ns
-            && credentials.cap_permitted & !self.cap_effective == 0
-            && is_dumpable()
+        self.owns(owner) && is_dumpable()
     }
 
     /// `ns_capable(user_ns, CAP_SYS_PTRACE)`, as far as known here: capabilities count in their own namespace and those
@@ -189,11 +165,6 @@ impl Reader {
     fn may_trace_namespace(&self, user_ns: u32) -> bool {
         self.cap_effective & CAP_SYS_PTRACE != 0
             && (self.user_ns == INITIAL_USER_NS || (self.user_ns != 0 && self.user_ns == user_ns))
-    }
-
-    fn has_ids_of(&self, target: &Users) -> bool {
-        [target.euid, target.suid, target.uid] == [self.fsuid; 3]
-            && [target.egid, target.sgid, target.gid] == [self.fsgid; 3]
     }
 }
 
@@ -209,7 +180,7 @@ mod tests {
     use crate::{
         records::{
             fields::Fields,
-            record::{Io, Record},
+            record::{Io, Record, Users},
         },
         snapshot::exit::Owner,
     };
@@ -248,12 +219,16 @@ mod tests {
     };
     /// The owner of the user's processes.
     const USERS: Owner = Owner {
-        uid: 1000,
-        euid: 1000,
-        suid: 1000,
-        gid: 100,
-        egid: 100,
-        sgid: 100,
+        users: Users {
+            uid: 1000,
+            euid: 1000,
+            suid: 1000,
+            fsuid: 1000,
+            gid: 100,
+            egid: 100,
+            sgid: 100,
+            fsgid: 100,
+        },
         user_ns: INITIAL_USER_NS,
         cap_permitted: 0,
     };
@@ -379,12 +354,12 @@ mod tests {
             assert_eq!(seen(ROOT, exit), (true, true));
         }
         let others: [fn(&mut Exit); 6] = [
-            |exit| exit.owner.uid = 0,
-            |exit| exit.owner.suid = 0,
-            |exit| exit.owner.sgid = 0,
+            |exit| exit.owner.users.uid = 0,
+            |exit| exit.owner.users.suid = 0,
+            |exit| exit.owner.users.sgid = 0,
             |exit| exit.owner.user_ns = 7,
             |exit| exit.owner.cap_permitted = 1,
-            |exit| exit.owner.egid = 0,
+            |exit| exit.owner.users.egid = 0,
         ];
         for change in others {
             assert_eq!(seen(USER, exit(change)), (false, false));
