@@ -120,7 +120,7 @@ procps: build
 .PHONY: test-hostile
 test-hostile:
 	scripts/setup build
-	$(CARGO) test --locked -p fastproc-service --no-fail-fast --test 'hostile*'
+	$(CARGO) test --locked -p fastproc-service --no-fail-fast --test all hostile
 
 ## make test-procps    procps's tools with both libraries: every column, fifty command lines, procps's own tests; builds nothing after make test
 .PHONY: test-procps
@@ -141,19 +141,19 @@ c-library:
 ## make c-header       writes its header and the list in its man page again, after a change of bpf/record.h or of a function
 c-header:
 	scripts/setup build
-	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test header
+	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test all header::
 
 ## make fields         writes docs/fields.md from bpf/record.h
 .PHONY: fields
 fields:
 	scripts/setup build
-	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc --test field_table
+	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc --test all field_table::
 
 ## make api            writes the lists of the public API of the published crates again
 .PHONY: api
 api:
 	scripts/setup build
-	FASTPROC_WRITE_API=1 $(CARGO) test --locked --workspace --test public_api
+	FASTPROC_WRITE_API=1 $(CARGO) test --locked -p fastproc --test all public_api::
 
 # What is built for arm64 on another machine: the toolchain is unpacked into the cache of make test-kernels, not installed.
 ARM64 = aarch64-unknown-linux-gnu

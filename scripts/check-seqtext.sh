@@ -35,7 +35,7 @@ if [ $nightly = yes ]; then
 elif command -v valgrind >/dev/null; then
     runner=CARGO_TARGET_$(echo "$host" | tr 'a-z-' 'A-Z_')_RUNNER
     check valgrind env "$runner=valgrind --quiet --error-exitcode=99" \
-        cargo test --quiet --release -p seqtext --test decimal --test forms --test kernel
+        cargo test --quiet --release -p seqtext --test all
 else
     not_checked "memory errors" "neither a nightly toolchain nor valgrind"
 fi
@@ -44,7 +44,7 @@ fi
 if cargo +nightly miri --version >/dev/null 2>&1; then
     export MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-symbolic-alignment-check"
     for target in "$host" s390x-unknown-linux-gnu i686-unknown-linux-gnu; do
-        check "Miri on $target" cargo +nightly miri test --quiet -p seqtext --target "$target" --test decimal --test forms
+        check "Miri on $target" cargo +nightly miri test --quiet -p seqtext --target "$target" --test all
     done
 else
     not_checked "undefined behaviour, big-endian, 32 bits" "rustup component add --toolchain nightly miri rust-src"

@@ -7,7 +7,7 @@
 //! - `cgroups`: a collector of cgroups; `cgroup_exports`: its functions.
 //! - `exports`: the functions that are not accessors of a single member. `build/` generates the accessors.
 //!
-//! The header is `include/fastproc.h`, which `tests/header.rs` writes from these functions.
+//! The header is `include/fastproc.h`, which `tests/all/header.rs` writes from these functions.
 //!
 //! This code runs within other programs. It prints nothing, starts no thread, keeps its capabilities, and catches all
 //! panics.

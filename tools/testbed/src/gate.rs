@@ -107,11 +107,9 @@ fn note(what: &str) {
     };
     let log = target.join("tmp/live-tests");
     let file = OpenOptions::new().create(true).append(true).open(log);
-    let program = program.file_name().unwrap_or_default().to_string_lossy();
-    let program = program
-        .rsplit_once('-')
-        .map_or(program.as_ref(), |(name, _)| name);
-    let line = format!("{what} {program} {}\n", test());
+    // Set by cargo: the programs of all crates have one name.
+    let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let line = format!("{what} {package} {}\n", test());
     // One short write to a file in append mode is not interleaved with others.
     if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
         eprintln!("cannot note what ran: {error}: {line}");

@@ -7,7 +7,7 @@ use crate::exposition::Family;
 pub fn markdown() -> String {
     let mut page = String::from(
         "# Metrics\n\nWhat `fastproc serve` answers at `/metrics`. This page is made from the code: \
-         `FASTPROC_WRITE_DOCS=1 cargo test -p fastproc-metrics --test docs` writes it.\n",
+         `FASTPROC_WRITE_DOCS=1 cargo test -p fastproc-metrics --test all docs::` writes it.\n",
     );
     for (title, text, families) in [
         (

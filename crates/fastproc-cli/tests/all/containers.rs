@@ -1,0 +1,285 @@
+//! Containers and pods, identified by the paths of cgroups, which these tests name as container runtimes do.
+
+use crate::common;
+
+use std::{
+    fs,
+    process::{Child, Command, Stdio},
+};
+
+use crate::common::{fastproc, for_everyone, rows};
+use fastproc_testbed::{Cgroup, Folder, gate, wait_until};
+use serde_json::Value;
+
+const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
+const UID: &str = "34dd2e8f-b2b3-4d51-a2c6-5e5d1a2d4f11";
+
+/// A cgroup as containerd names it.
+fn container(tag: &str) -> Option<Cgroup> {
+    let pod = UID.replace('-', "_");
+    let path = format!("{tag}/kubepods.slice/kubepods-pod{pod}.slice/cri-containerd-{ID}.scope");
+    let cgroup = Cgroup::new(&path);
+    if cgroup.is_none() {
+        gate::skipped("the default hierarchy is not mounted here");
+    }
+    cgroup
+}
+
+/// A process that sleeps in a cgroup.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start(cgroup: &Cgroup) -> Self {
+        let child = cgroup.command("exec sleep 600").spawn().expect("sh runs");
+        let comm = format!("/proc/{}/comm", child.id());
+        wait_until("sleep runs", || {
+            fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n")
+        });
+        Self(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const FIELDS: &str = "pid,container,container_name,pod,pod_uid,runtime,slice,unit,machine,cgroup";
+
+#[test]
+fn a_folder_that_is_given_is_searched_for_names() {
+    if !gate::root() {
+        return;
+    }
+    let Some(cgroup) = Cgroup::new(&format!("given/docker-{ID}.scope")) else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let sleeper = Sleeper::start(&cgroup);
+    let folder = Folder::new("data-root");
+    let container = folder.join("containers").join(ID);
+    fs::create_dir_all(&container).expect("a folder");
+    let names = r#"{"Name": "/web", "Config": {"Image": "nginx"}}"#;
+    fs::write(container.join("config.v2.json"), names).expect("a file");
+    let (pid, given) = (sleeper.pid(), folder.display().to_string());
+    let options = ["-o", "pid,container_name,image", "-p", &*pid];
+    let options = [&options[..], &["--container-root", &*given]].concat();
+    let rows = rows(&options);
+    let [row] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(
+        (&row["container_name"], &row["image"]),
+        (&"web".into(), &"nginx".into())
+    );
+}
+
+#[test]
+fn columns_show_the_container_of_a_process() {
+    if !gate::root() {
+        return;
+    }
+    let Some(cgroup) = container("columns") else {
+        return;
+    };
+    let sleeper = Sleeper::start(&cgroup);
+    for source in ["procfs", "auto"] {
+        let pid = sleeper.pid();
+        let options = ["--source", source, "-o", FIELDS, "-p", &*pid];
+        let rows = rows(&options[usize::from(source == "auto") * 2..]);
+        let [row] = rows.as_slice() else {
+            panic!("{rows:?}");
+        };
+        assert_eq!(row["container"], ID, "{source}");
+        assert_eq!(row["pod_uid"], UID, "{source}");
+        assert_eq!(row["runtime"], "containerd", "{source}");
+        assert_eq!(row["cgroup"], cgroup.path(), "{source}");
+        // There is no file with names.
+        for field in ["container_name", "pod", "machine"] {
+            assert_eq!(row[field], Value::Null, "{source}: {field}");
+        }
+    }
+    // The containers of other tests have the same id.
+    let filter = format!("container == \"{ID}\" && cgroup == \"{}\"", cgroup.path());
+    let rows = rows(&["-o", "pid", "--filter", &filter]);
+    let pid: Vec<String> = rows.iter().map(|row| row["pid"].to_string()).collect();
+    assert_eq!(pid, [sleeper.pid()]);
+    let filter = format!("pid == {}", sleeper.pid());
+    let table = common::output(&["ps", "--fields", "container", "--filter", &filter]);
+    assert_eq!(table.lines().nth(1).map(str::trim), Some(&ID[..12]));
+}
+
+#[test]
+fn a_container_that_has_a_name_for_an_id_is_named() {
+    if !gate::root() {
+        return;
+    }
+    let Some(cgroup) = Cgroup::new("named/lxc.payload.web/init.scope") else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let sleeper = Sleeper::start(&cgroup);
+    let rows = rows(&["-o", FIELDS, "-p", &sleeper.pid()]);
+    assert_eq!(rows[0]["container"], "web");
+    assert_eq!(rows[0]["container_name"], "web");
+    assert_eq!(rows[0]["runtime"], "lxc");
+    assert_eq!(rows[0]["pod_uid"], Value::Null);
+}
+
+/// As in a pod: its own cgroup is the root, and the paths of others begin with `/..`. The path of its own cgroup is
+/// meaningless, but the container is known.
+#[test]
+fn a_cgroup_namespace_hides_no_container() {
+    if !gate::root() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let (Some(cgroup), Some(reader)) = (container("other"), container("reader")) else {
+        return;
+    };
+    let (sleeper, own) = (Sleeper::start(&cgroup), Sleeper::start(&reader));
+    let pids = format!("{},{}", sleeper.pid(), own.pid());
+    let command = env!("CARGO_BIN_EXE_fastproc");
+    let mount_point = Folder::new("cgroup");
+    let script = format!(
+        "exec unshare --cgroup --mount sh -c 'mount -t cgroup2 cgroup2 {} && grep ^0:: /proc/{}/cgroup && \
+         exec {command} ps --format ndjson -o {FIELDS} -p {pids} --sort pid'",
+        mount_point.display(),
+        sleeper.pid()
+    );
+    looks_from_inside(&reader, &script, &own);
+    // Only the whole hierarchy is mounted, and no cgroup may be opened by its id.
+    let script = format!(
+        "exec unshare --cgroup sh -c 'grep ^0:: /proc/{}/cgroup && exec setpriv --bounding-set=-dac_read_search \
+         {command} ps --source procfs --format ndjson -o {FIELDS} -p {pids} --sort pid'",
+        sleeper.pid()
+    );
+    looks_from_inside(&reader, &script, &own);
+}
+
+/// Runs a script that shows a path and two processes, and checks that both have their container.
+#[track_caller]
+fn looks_from_inside(reader: &Cgroup, script: &str, own: &Sleeper) {
+    let output = reader.command(script).output().expect("sh runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    let mut lines = text.lines();
+    let shown = lines.next().and_then(|line| line.strip_prefix("0::"));
+    let shown = shown.expect("a path");
+    assert!(shown.starts_with("/../../../.."), "{shown}");
+    let rows: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).expect("an object"))
+        .collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    for row in &rows {
+        assert_eq!(row["container"], ID, "{row}");
+        assert_eq!(row["pod_uid"], UID, "{row}");
+    }
+    let is_own = |row: &&Value| row["pid"] == own.0.id();
+    let (own, other): (Vec<_>, Vec<_>) = rows.iter().partition(is_own);
+    assert_eq!(own[0]["cgroup"], "/");
+    assert_eq!(other[0]["cgroup"], shown);
+}
+
+#[test]
+fn an_exited_process_has_its_container() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some(cgroup) = container("exits") else {
+        return;
+    };
+    let filter = format!("container == \"{ID}\" && cgroup == \"{}\"", cgroup.path());
+    let mut exits = fastproc(&[
+        "exits", "--format", "ndjson", "--count", "1", "--filter", &filter,
+    ]);
+    exits.args(["-o", "comm,container,pod_uid,cgroup"]);
+    let mut exits = exits
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it can be started");
+    // The first may exit before the command records.
+    wait_until("an exit", || {
+        let status = cgroup.command("exec sleep 0").status();
+        assert!(status.expect("sh runs").success());
+        exits.try_wait().expect("it is ours").is_some()
+    });
+    let output = exits.wait_with_output().expect("it is ours");
+    let row: Value = serde_json::from_slice(&output.stdout).expect("a row");
+    assert_eq!(row["container"], ID);
+    assert_eq!(row["pod_uid"], UID);
+    assert_eq!(row["cgroup"], cgroup.path());
+}
+
+/// The kernel resolves ids of cgroups to paths only for root.
+#[test]
+fn a_user_sees_the_same_containers() {
+    if !gate::root() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let Some(cgroup) = container("user") else {
+        return;
+    };
+    let sleeper = Sleeper::start(&cgroup);
+    let copy = for_everyone();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(copy.join("fastproc"));
+    command.args(["ps", "--format", "ndjson"]);
+    let output = command.args(["-o", FIELDS, "-p", &sleeper.pid()]).output();
+    let output = output.expect("setpriv runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let row: Value = serde_json::from_slice(&output.stdout).expect("a row");
+    assert_eq!(row["container"], ID);
+    assert_eq!(row["pod_uid"], UID);
+}
+
+/// As in a container that has the host's hierarchy, or a part of it, in another folder.
+#[test]
+fn the_hierarchy_may_be_mounted_at_another_folder() {
+    if !gate::root() {
+        return;
+    }
+    let Some(cgroup) = Cgroup::new("elsewhere/inner") else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let (whole, part) = (Folder::new("whole"), Folder::new("part"));
+    let command = env!("CARGO_BIN_EXE_fastproc");
+    let parent = cgroup.folder();
+    let parent = parent.parent().expect("it was made in one").display();
+    let show = |root: &Folder| {
+        let script = format!(
+            "mount -t cgroup2 cgroup2 {} && mount --bind {parent} {} && \
+             exec {command} --cgroup-root {} cgroups --format csv --fields path",
+            whole.display(),
+            part.display(),
+            root.display()
+        );
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .output()
+            .expect("unshare(1) is there");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}{errors}");
+        text
+    };
+    let (all, path) = (show(&whole), cgroup.path());
+    assert!(all.lines().any(|line| line == path), "{all}");
+    let below = show(&part);
+    assert_eq!(below.lines().collect::<Vec<_>>(), ["path", "/", "/inner"]);
+    let refused = fastproc(&["--cgroup-root", "/proc", "ps"])
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("/proc/self/mountinfo"), "{text}");
+}

@@ -1,0 +1,267 @@
+//! Exited processes: `fastproc exits` and `fastproc ps --exited`.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+};
+
+use crate::common::{Lines, fastproc, run, shown_of_ended};
+use fastproc_testbed::{alone, gate, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// `fastproc exits`, recording.
+fn start(arguments: &[&str]) -> Child {
+    // Exits of other tests may be lost, which standard error would report.
+    fastproc(&[&["exits", "--quiet"], arguments].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts")
+}
+
+/// As csv, with the lines of its output.
+struct Recording {
+    child: Child,
+    lines: Lines,
+}
+
+impl Recording {
+    /// The heading shows that recording has begun.
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = start(&[&["--format", "csv"], arguments].concat());
+        let lines = Lines::new(child.stdout.take().expect("a pipe"));
+        lines.line("a heading");
+        Self { child, lines }
+    }
+
+    /// Interrupts it. Returns its exit status and its messages.
+    fn end(self) -> (Option<i32>, String) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
+        ended(self.child)
+    }
+}
+
+fn ended(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().expect("it ends");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    (output.status.code(), errors)
+}
+
+fn sh(script: &str) -> u32 {
+    let mut child = Command::new("sh")
+        .args(["-c", script])
+        .spawn()
+        .expect("sh runs");
+    child.wait().expect("it ends");
+    child.id()
+}
+
+#[test]
+fn an_exit_is_told_with_how_it_ended() {
+    if !gate::bpf() {
+        return;
+    }
+    let own = std::process::id();
+    let filter = format!("ppid == {own} && status != 0");
+    let fields = "pid,ppid,user,comm,status,exit_code,state";
+    let recording = Recording::start(&["--filter", &filter, "-o", fields]);
+    let (_, lines) = (sh("exit 0"), &recording.lines);
+    let (failed, [line]) = lines.of_one(0, || sh("exit 7"));
+    assert_eq!(line, format!("{failed},{own},root,sh,7,1792,X"));
+    let (killed, [line]) = lines.of_one(0, || sh("kill -KILL $$"));
+    assert_eq!(line, format!("{killed},{own},root,sh,KILL,9,X"));
+    assert_eq!(recording.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn execs_are_told_with_their_arguments() {
+    if !gate::bpf() {
+        return;
+    }
+    let own = std::process::id();
+    let filter = format!("ppid == {own} && comm == sh");
+    let fields = "event,pid,user,cmdline";
+    let recording = Recording::start(&["--execs", "--filter", &filter, "-o", fields]);
+    let (pid, [exec, exit]) = recording.lines.of_one(1, || sh("exit 0 # here"));
+    let cmdline = "sh -c exit\\x200\\x20#\\x20here";
+    assert_eq!(exec, format!("exec,{pid},root,{cmdline}"));
+    assert_eq!(exit, format!("exit,{pid},root,{cmdline}"));
+    assert_eq!(recording.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn exits_ends_on_a_signal_or_when_its_reader_closes() {
+    if !gate::bpf() {
+        return;
+    }
+    let nothing = ["--filter", "comm == 'no such name'"];
+    let recording = Recording::start(&nothing);
+    assert_eq!(recording.end(), (Some(1), String::new()));
+    // The reader of its standard output is gone, and it has nothing to write.
+    let mut child = start(&nothing);
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    output.read_line(&mut String::new()).expect("a heading");
+    drop(output);
+    assert_eq!(ended(child), (Some(1), String::new()));
+}
+
+#[test]
+fn a_table_has_one_heading_and_as_many_rows_as_are_asked_for() {
+    if !gate::bpf() {
+        return;
+    }
+    let filter = format!("ppid == {}", std::process::id());
+    let arguments = ["-o", "pid,comm", "--count", "2", "--filter", &filter];
+    let mut child = start(&arguments);
+    wait_until("two processes are told of", || {
+        sh("exit 0");
+        child.try_wait().expect("it is ours").is_some()
+    });
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<_> = text.lines().collect();
+    assert!(output.status.success());
+    assert_eq!((lines[0], lines.len()), ("    PID  COMM", 3), "{text}");
+    let columns = |row: &&str| row.trim_start().split("  ").count() == 2;
+    assert!(lines[1..].iter().all(columns), "{text}");
+}
+
+#[test]
+fn ps_shows_what_lived_between_two_looks() {
+    if !gate::bpf() {
+        return;
+    }
+    let own = std::process::id();
+    let filter = format!("ppid == {own} && state == X && cmdline =~ 'unmistakable'");
+    let fields = "pid,pcpu,status,etime,cmdline,rss";
+    // Processes start and exit all the time; each lives for less than a tenth of a second.
+    let arguments = [
+        "ps",
+        "--interval",
+        "0.3",
+        "--exited",
+        "--count",
+        "10000",
+        "--format",
+        "ndjson",
+        "-o",
+        fields,
+        "--filter",
+        &filter,
+    ];
+    let row = shown_of_ended(&mut fastproc(&arguments), || {
+        sh("i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; exit 3; : unmistakable");
+    });
+    assert_eq!(row["status"], "3", "{row}");
+    assert_eq!(row["rss_bytes"], Value::Null, "{row}");
+    assert_eq!(row["cmdline"][0], "sh", "{row}");
+}
+
+#[test]
+fn contradicting_options_of_exits_are_refused() {
+    let refused = |arguments: &[&str], why: &str| {
+        let output = run(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(why), "{errors}");
+    };
+    refused(&["ps", "--exited"], "--interval");
+    refused(
+        &["ps", "--exited", "--threads", "--interval", "1"],
+        "--threads",
+    );
+    refused(
+        &["ps", "-eLf", "--exited", "--interval", "1", "--count", "1"],
+        "--threads",
+    );
+    refused(
+        &["exits", "--filter", "no_such_field == 1"],
+        "no_such_field",
+    );
+}
+
+/// Collects the lines of an output.
+fn gathered(output: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&lines);
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            into.lock().expect("nothing panics").push(line);
+        }
+    });
+    lines
+}
+
+/// A process that starts others until it is dropped.
+struct Storm(Child);
+
+impl Drop for Storm {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A zombie from before, which the kernel reaps only now, is not reported. Processes that exit from now on are reported
+/// completely, although others start and exit all the time.
+#[test]
+fn only_exits_after_the_start_are_listed() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    let own = std::process::id();
+    for _ in 0..20 {
+        let mut zombie = Command::new("true").spawn().expect("there is true");
+        let filter = format!("ppid == {own} || pid == {}", zombie.id());
+        let stat = format!("/proc/{}/stat", zombie.id());
+        wait_until("a zombie", || {
+            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "))
+        });
+        let storm = Command::new("sh")
+            .args(["-c", "while :; do (:); done"])
+            .spawn();
+        let storm = Storm(storm.expect("there is sh"));
+        let mut recording = fastproc(&["exits", "--format", "csv", "-o", "pid,ppid,ended,etime"])
+            .args(["--filter", &filter])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let told = gathered(recording.stdout.take().expect("a pipe"));
+        let lost = gathered(recording.stderr.take().expect("a pipe"));
+        wait_until("a heading", || !told.lock().expect("lines").is_empty());
+        zombie.wait().expect("our child");
+        let ended: Vec<_> = (0..50).map(|_| sh("exit 0").to_string()).collect();
+        let has_lost = || !lost.lock().expect("lines").is_empty();
+        let rows = || -> Vec<Vec<String>> {
+            let lines = told.lock().expect("lines");
+            let values = |line: &String| line.split(',').map(Into::into).collect();
+            lines[1..].iter().map(values).collect()
+        };
+        wait_until("all that ended, or that some is lost", || {
+            let rows = rows();
+            has_lost()
+                || ended
+                    .iter()
+                    .all(|pid| rows.iter().any(|row| row[0] == *pid))
+        });
+        // Before killing the command cuts a line.
+        let whole = rows();
+        drop(storm);
+        recording.kill().expect("our child");
+        recording.wait().expect("our child");
+        if has_lost() {
+            gate::repeated("events were lost");
+            continue;
+        }
+        // The row of the zombie would lack the parent and the time.
+        for row in whole {
+            assert!(row.iter().all(|value| !value.is_empty()), "{row:?}");
+        }
+        return;
+    }
+    panic!("events were always lost");
+}

@@ -1,0 +1,34 @@
+//! The commands as their users see them. One module per command and view; `serve` and `top` are folders.
+//!
+//! - `fastproc ps`: `ps_usage` (options and mistakes), `ps_output` (formats), `ps_names`, `ps_as_ps` and `ps_like_ps` (beside
+//!   ps(1)), `ps_fresh`, `ps_privileges`, `ps_terminal`
+//! - the running kernel: `live` (every field, source and error), `exits`, `containers`, `pid_namespaces`
+//! - readers of a service: `service`, `service_exits`, `service_views`
+//! - `fastproc serve` for Prometheus: `serve`; on a terminal: `top`
+//! - every command: `closed_pipe`, `generated` (man pages and completions), `bench`, `package`
+//!
+//! A test of one module without a process belongs beside its code in `src`.
+
+mod bench;
+mod closed_pipe;
+mod common;
+mod containers;
+mod exits;
+mod generated;
+mod live;
+mod package;
+mod pid_namespaces;
+mod ps_as_ps;
+mod ps_fresh;
+mod ps_like_ps;
+mod ps_names;
+mod ps_output;
+mod ps_privileges;
+mod ps_terminal;
+mod ps_usage;
+mod serve;
+mod served;
+mod service;
+mod service_exits;
+mod service_views;
+mod top;

@@ -1,0 +1,125 @@
+//! Groups named by container and pod, and metrics of their cgroups.
+
+use std::fs;
+
+use fastproc_testbed::{Cgroup, gate, wait_until};
+
+use crate::serve::{exposition::Metrics, folder::Folder, server::Server};
+
+const ID: &str = "7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e";
+
+fn procs(metrics: &Metrics, group: &str) -> Option<f64> {
+    metrics.get("namedprocess_namegroup_num_procs", &[("groupname", group)])
+}
+
+fn faults(metrics: &Metrics, group: &str) -> Option<f64> {
+    let name = "namedprocess_namegroup_minor_page_faults_total";
+    metrics.get(name, &[("groupname", group)])
+}
+
+/// The cgroup of a container in a pod, and a folder with the file of its names. `None`: not possible here.
+fn pod() -> Option<(Cgroup, Folder)> {
+    let path = format!(
+        "served/kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice/cri-containerd-{ID}.scope"
+    );
+    let Some(cgroup) = Cgroup::new(&path) else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return None;
+    };
+    let folder = Folder::new();
+    let bundle = format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{ID}");
+    let bundle = folder.path().join(bundle);
+    fs::create_dir_all(&bundle).expect("a folder");
+    let annotations = r#"{"annotations": {"io.kubernetes.cri.container-name": "web",
+        "io.kubernetes.cri.sandbox-name": "web-0", "io.kubernetes.cri.sandbox-namespace": "shop"}}"#;
+    fs::write(bundle.join("config.json"), annotations).expect("a file");
+    Some((cgroup, folder))
+}
+
+/// A process that starts and exits between two scrapes is in the group of its pod too, although its exit has only the
+/// id of the cgroup.
+#[test]
+fn a_pod_is_a_group() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some((cgroup, folder)) = pod() else {
+        return;
+    };
+    let config = folder.write(
+        "groups.yml",
+        "process_names:\n- name: '{{if .PodName}}{{.Namespace}}/{{.PodName}}/{{.ContainerName}} {{.Runtime}}{{else}}other{{end}}'\n  cmdline: ['.+']\n",
+    );
+    let root = folder.path().to_str().expect("UTF-8");
+    let server = Server::start(&["--config", &config, "--host-root", root]);
+    let mut sleeper = cgroup.command("exec sleep 600").spawn().expect("sh runs");
+    // A scrape must not meet it before it has its final name.
+    let comm = format!("/proc/{}/comm", sleeper.id());
+    wait_until("sleep runs", || {
+        fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n")
+    });
+    // Nor while it still has page faults.
+    let stat = format!("/proc/{}/stat", sleeper.id());
+    wait_until("sleep sleeps", || {
+        fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
+    });
+    let group = "shop/web-0/web containerd";
+    wait_until("a group of the pod", || {
+        procs(&server.scrape(), group) == Some(1.0)
+    });
+    let metrics = server.scrape();
+    assert_eq!(
+        faults(&metrics, "other").map(|faults| faults > 0.0),
+        Some(true)
+    );
+    let before = faults(&metrics, group).expect("a counter");
+    let status = cgroup.command("exec true").status().expect("sh runs");
+    assert!(status.success());
+    wait_until("the exited process in its group", || {
+        faults(&server.scrape(), group) > Some(before)
+    });
+    sleeper.kill().expect("it is ours");
+    sleeper.wait().expect("it is ours");
+}
+
+/// The collecting process has dropped root when it reads the cgroup and the names.
+#[test]
+fn a_container_has_metrics_with_its_names() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some((cgroup, folder)) = pod() else {
+        return;
+    };
+    let path = cgroup.path();
+    let (pod, _) = path.rsplit_once('/').expect("a pod");
+    let root = folder.path().to_str().expect("UTF-8");
+    for source in ["auto", "procfs"] {
+        let source = format!("--source={source}");
+        let server = Server::start(&["--cgroups", "--host-root", root, &source]);
+        let metrics = server.scrape();
+        let value = |name, labels: &[_]| metrics.get(name, labels);
+        let names = [
+            ("id", &*path),
+            ("container", "web"),
+            ("name", ID),
+            ("namespace", "shop"),
+            ("pod", "web-0"),
+            ("cpu", "total"),
+        ];
+        let usage = "container_cpu_usage_seconds_total";
+        assert!(value(usage, &names).is_some(), "{source}");
+        let of_pod = [("id", pod), ("namespace", "shop"), ("pod", "web-0")];
+        assert!(value(usage, &of_pod).is_some(), "{source}");
+        assert_eq!(value("container_processes", &names[..1]), Some(0.0));
+        assert_eq!(value("container_scrape_error", &[]), Some(0.0));
+        let mut sleeper = cgroup.command("exec sleep 600").spawn().expect("sh runs");
+        wait_until("the process in its cgroup", || {
+            let metrics = server.scrape();
+            metrics.get("container_processes", &names[..1]) == Some(1.0)
+        });
+        assert!(server.scrape().get(usage, &names) > Some(0.0));
+        sleeper.kill().expect("it is ours");
+        sleeper.wait().expect("it is ours");
+    }
+}

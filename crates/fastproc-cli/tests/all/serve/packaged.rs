@@ -1,0 +1,196 @@
+//! The dashboards and the alert rules of the package.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use fastproc_testbed::gate;
+use serde_json::Value;
+
+use crate::serve::{folder::Folder, server::Server};
+
+const DASHBOARDS: [&str; 2] = ["fastproc-processes.json", "fastproc-machine.json"];
+const RULES: &str = "prometheus/fastproc.rules.yml";
+const COLUMNS: u64 = 24;
+
+fn packaging() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
+}
+
+#[track_caller]
+fn text(name: &str) -> String {
+    fs::read_to_string(packaging().join(name)).expect("it is there")
+}
+
+#[track_caller]
+fn dashboard(name: &str) -> Value {
+    serde_json::from_str(&text(&format!("grafana/{name}"))).expect("it is JSON")
+}
+
+fn items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value[name].as_array().into_iter().flatten()
+}
+
+#[track_caller]
+fn word<'a>(value: &'a Value, name: &str) -> &'a str {
+    let word = value[name].as_str();
+    word.unwrap_or_else(|| panic!("{name} is missing: {value}"))
+}
+
+/// The queries of all panels.
+fn expressions(dashboard: &Value) -> Vec<&str> {
+    items(dashboard, "panels")
+        .flat_map(|panel| items(panel, "targets"))
+        .map(|target| word(target, "expr"))
+        .collect()
+}
+
+#[track_caller]
+fn promtool(arguments: &[&str], file: &Path) {
+    let output = Command::new("promtool")
+        .args(arguments)
+        .arg(file)
+        .output()
+        .expect("it is there");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn alerts_come_when_they_should_and_not_before() {
+    if !gate::programs(&["promtool"]) {
+        return;
+    }
+    promtool(&["check", "rules"], &packaging().join(RULES));
+    let test = packaging().join("prometheus/fastproc.rules.test.yml");
+    promtool(&["test", "rules"], &test);
+}
+
+/// Grafana replaces variables; after that each query is a rule.
+#[test]
+fn prometheus_understands_every_query_of_the_dashboards() {
+    if !gate::programs(&["promtool"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let mut rules = String::from("groups:\n- name: queries\n  rules:\n");
+    for name in DASHBOARDS {
+        for (at, expression) in expressions(&dashboard(name)).into_iter().enumerate() {
+            let filled = expression
+                .replace("$__rate_interval", "5m")
+                .replace("$top", "10");
+            let filled = Value::from(filled);
+            let record = name.replace(['-', '.'], "_");
+            let rule = format!("  - record: {record}:{at}\n    expr: {filled}\n");
+            rules.push_str(&rule);
+        }
+    }
+    let path = folder.write("queries.yml", &rules);
+    promtool(&["check", "rules"], Path::new(&path));
+}
+
+#[test]
+fn dashboards_are_what_grafana_expects() {
+    let mut known = HashSet::new();
+    for name in DASHBOARDS {
+        let dashboard = dashboard(name);
+        for unique in ["uid", "title"] {
+            assert!(known.insert(word(&dashboard, unique).to_owned()), "{name}");
+        }
+        assert!(dashboard["schemaVersion"].as_u64() >= Some(36), "{name}");
+        let variables: HashSet<&str> = items(&dashboard["templating"], "list")
+            .map(|variable| word(variable, "name"))
+            .collect();
+        let source = items(&dashboard["templating"], "list").next();
+        let source = source.expect("it asks for the data source first");
+        assert_eq!(word(source, "name"), "datasource");
+        assert_eq!(
+            (word(source, "type"), word(source, "query")),
+            ("datasource", "prometheus")
+        );
+        let (mut ids, mut titles) = (HashSet::new(), HashSet::new());
+        let mut cells = HashSet::new();
+        for panel in items(&dashboard, "panels") {
+            let title = word(panel, "title");
+            assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{title}");
+            assert!(titles.insert(title), "{title} is there twice");
+            let [x, y, w, h] =
+                ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().expect("a place"));
+            assert!(x + w <= COLUMNS && w > 0 && h > 0, "{title}");
+            for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+                assert!(cells.insert(cell), "{title} lies on another one");
+            }
+            let mut targets = items(panel, "targets").peekable();
+            assert_eq!(targets.peek().is_none(), word(panel, "type") == "row");
+            let mut references = HashSet::new();
+            for target in targets {
+                assert!(references.insert(word(target, "refId")), "{title}");
+                for of in [panel, target] {
+                    assert_eq!(word(&of["datasource"], "uid"), "${datasource}", "{title}");
+                }
+                for variable in word(target, "expr").split('$').skip(1) {
+                    let end = variable.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                    let variable = &variable[..end.unwrap_or(variable.len())];
+                    let is_known = variables.contains(variable) || variable == "__rate_interval";
+                    assert!(is_known, "{title}: ${variable}");
+                }
+            }
+        }
+    }
+}
+
+/// Names of metrics in a text.
+fn names(text: &str) -> BTreeSet<&str> {
+    let starts = ["fastproc_", "namedprocess_", "node_", "process_"];
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| starts.iter().any(|start| word.starts_with(start)))
+        .collect()
+}
+
+#[test]
+fn every_metric_that_is_asked_for_is_told() {
+    let page = fastproc_metrics::metrics::markdown();
+    let server = Server::start(&["--source=procfs"]);
+    let live = server.scrape();
+    // For names that come from the kernel the page has the prefixes.
+    let told: HashSet<&str> = names(&page)
+        .into_iter()
+        .filter(|name| !name.ends_with('_'))
+        .chain(live.families.iter().map(|(name, _)| &**name))
+        .collect();
+    let rules = text(RULES);
+    let expressions_of_rules = rules.lines().filter_map(|line| line.split_once("expr: "));
+    let mut asked: Vec<String> = expressions_of_rules.map(|(_, text)| text.into()).collect();
+    for name in DASHBOARDS {
+        let dashboard = dashboard(name);
+        asked.extend(expressions(&dashboard).into_iter().map(str::to_owned));
+        let variables = items(&dashboard["templating"], "list");
+        asked.extend(variables.map(|variable| variable["query"].to_string()));
+    }
+    assert!(asked.len() > 100);
+    for text in &asked {
+        for name in names(text) {
+            assert!(told.contains(name), "nobody tells {name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_debian_package_has_them() {
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+    let manifest = manifest.expect("it is there");
+    assert!(manifest.contains(&format!("\"../../packaging/{RULES}\"")));
+    assert!(manifest.contains("\"../../packaging/grafana/fastproc-*.json\""));
+    let folder = fs::read_dir(packaging().join("grafana")).expect("it is there");
+    let mut found: Vec<String> = folder
+        .map(|entry| entry.expect("it can be listed").file_name())
+        .map(|name| name.into_string().expect("UTF-8"))
+        .filter(|name| name.strip_suffix(".json").is_some())
+        .collect();
+    found.sort();
+    let mut expected = DASHBOARDS.map(str::to_owned);
+    expected.sort();
+    assert_eq!(found, expected);
+}

@@ -1,0 +1,197 @@
+//! Scraped by a real Prometheus.
+
+use std::{
+    fs,
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use fastproc_testbed::{gate, wait_until};
+
+use crate::serve::{
+    actor::Actor, folder::Folder, prometheus::Prometheus, security, server::Server,
+};
+
+/// The messages of `promtool check metrics` for a text.
+#[track_caller]
+fn promtool(text: &[u8]) -> Vec<String> {
+    let mut child = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool is there");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(text).expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    stderr.lines().map(str::to_owned).collect()
+}
+
+/// Names from process-exporter that dashboards use; promtool objects to them there, too.
+const HISTORICAL: [&str; 4] = [
+    "namedprocess_namegroup_thread_count non-histogram and non-summary metrics should not have \"_count\" suffix",
+    "namedprocess_scrape_errors counter metrics should have \"_total\" suffix",
+    "namedprocess_scrape_partial_errors counter metrics should have \"_total\" suffix",
+    "namedprocess_scrape_procread_errors counter metrics should have \"_total\" suffix",
+];
+
+#[test]
+fn promtool_finds_nothing_but_historical_names() {
+    if !gate::programs(&["promtool"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let socket = folder.path().join("socket");
+    let server = Server::start(&[
+        "--socket",
+        socket.to_str().expect("UTF-8"),
+        "--gather-smaps",
+        "--gather-fds",
+        "--gather-wchan",
+        "--collector.interrupts",
+    ]);
+    // Costly values exist from the second scrape on.
+    server.scrape();
+    let text = server.get("/metrics", &[]).body;
+    let mut stderr = promtool(&text);
+    // The names are node_exporter's, which copies the kernel's, so they depend on the machine. Texts and types are
+    // ours.
+    let of_names = ["should", "use base unit"];
+    stderr.retain(|line| {
+        !(line.starts_with("node_") && of_names.iter().any(|word| line.contains(word)))
+    });
+    stderr.sort();
+    assert_eq!(stderr, HISTORICAL);
+}
+
+/// A number of `/proc/PID/statm`, in bytes.
+#[track_caller]
+fn statm(pid: u32, field: usize) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).expect("it runs");
+    let pages: u64 = text
+        .split(' ')
+        .nth(field)
+        .expect("a field")
+        .parse()
+        .expect("a number");
+    (pages * rustix::param::page_size() as u64) as f64
+}
+
+#[track_caller]
+fn context_switches() -> f64 {
+    let text = fs::read_to_string("/proc/stat").expect("/proc is there");
+    let line = text.lines().find_map(|line| line.strip_prefix("ctxt "));
+    line.expect("it is counted").parse().expect("a number")
+}
+
+#[test]
+fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
+    if !gate::programs(&["prometheus", "openssl"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let name = format!("fpprom{}", std::process::id());
+    let plain = Server::start(&[]);
+    let secured = Server::start(&[
+        "--web.config.file",
+        &security::web_config(&folder),
+        "--source",
+        "procfs",
+    ]);
+    let mut actors = [Actor::start(&folder, &name), Actor::start(&folder, &name)];
+    let prometheus = Prometheus::start(
+        &folder,
+        &format!(
+            "- job_name: plain\n  static_configs: [{{targets: ['{}']}}]\n\
+             - job_name: secured\n  scheme: https\n  static_configs: [{{targets: ['{}']}}]\n  \
+             basic_auth: {{username: reader, password: s3cret}}\n  tls_config: {{ca_file: '{}'}}\n",
+            plain.address,
+            secured.address,
+            folder.path().join("server.pem").display(),
+        ),
+    );
+    for job in ["plain", "secured"] {
+        let job = format!("{{job=\"{job}\"");
+        prometheus.wait_for(&format!("up{job}}}"), |up| up > 0.5);
+        prometheus.wait_for(&format!("scrape_samples_scraped{job}}}"), |samples| {
+            samples > 100.0
+        });
+        let group = format!("{job},groupname=\"{name}\"");
+        let procs = format!("namedprocess_namegroup_num_procs{group}}}");
+        prometheus.wait_for(&procs, |procs| (procs - 2.0).abs() < 0.5);
+        // They wait for commands and change nothing, so that Prometheus' values must become those of /proc. Only the
+        // kernel may take a page away.
+        let sum = |field| -> f64 { actors.iter().map(|actor| statm(actor.pid(), field)).sum() };
+        for (kind, field) in [("virtual", 0), ("resident", 1)] {
+            let memory = format!("namedprocess_namegroup_memory_bytes{group},memtype=\"{kind}\"}}");
+            prometheus.wait_for(&memory, |bytes| (bytes - sum(field)).abs() < 0.5);
+        }
+        let threads = format!("namedprocess_namegroup_num_threads{group}}}");
+        prometheus.wait_for(&threads, |threads| (threads - 2.0).abs() < 0.5);
+        let boot = fs::read_to_string("/proc/stat").expect("/proc is there");
+        let boot = boot
+            .lines()
+            .find_map(|line| line.strip_prefix("btime "))
+            .expect("a time");
+        let boot: f64 = boot.parse().expect("a number");
+        prometheus.wait_for(&format!("node_boot_time_seconds{job}}}"), |btime| {
+            (btime - boot).abs() < 1.5
+        });
+
+        // A sample that is younger than this moment is between the values of /proc at this moment and later.
+        let before = context_switches();
+        let switches = format!("node_context_switches_total{job}}}");
+        let value = prometheus.wait_for(&switches, |value| value >= before);
+        assert!(value <= context_switches(), "{value}");
+    }
+
+    let cpu =
+        format!("namedprocess_namegroup_cpu_seconds_total{{job=\"plain\",groupname=\"{name}\"}}");
+    actors[0].spend(30);
+    let spent: u64 = actors.iter().map(Actor::ticks).sum();
+    let told = prometheus.wait_for(&format!("sum({cpu})"), |told| {
+        told >= spent as f64 / 100.0 - 0.03
+    });
+    // It was still working when it printed `done`.
+    let most: u64 = actors.iter().map(Actor::ticks).sum();
+    assert!(told <= most as f64 / 100.0 + 0.05, "{told} of {most}");
+    prometheus.wait_for(&format!("sum(rate({cpu}[1m]))"), |rate| rate > 0.0);
+
+    // One exits: what it did stays, and Prometheus has seen no counter decrease.
+    let [first, _second] = actors;
+    first.end();
+    let procs = format!("namedprocess_namegroup_num_procs{{job=\"plain\",groupname=\"{name}\"}}");
+    prometheus.wait_for(&procs, |procs| (procs - 1.0).abs() < 0.5);
+    prometheus.wait_for(&format!("sum({cpu})"), |after| after >= told);
+    let group = format!("namedprocess_namegroup_%{{groupname=\"{name}\"}}");
+    for counter in [
+        &*group.replace('%', "cpu_seconds_total"),
+        &group.replace('%', "minor_page_faults_total"),
+        &group.replace('%', "context_switches_total"),
+        "node_cpu_seconds_total",
+        "node_softirqs_total",
+    ] {
+        assert_eq!(
+            prometheus.query(&format!("sum(resets({counter}[1h]))")),
+            [0.0],
+            "{counter} went back"
+        );
+    }
+    for (family, kind) in [
+        // The name of a counter in OpenMetrics, which this Prometheus requests; otherwise it has the suffix.
+        ("namedprocess_namegroup_cpu_seconds", "counter"),
+        ("namedprocess_namegroup_num_procs", "gauge"),
+        ("node_context_switches", "counter"),
+        ("node_vmstat_pgfault", "unknown"),
+    ] {
+        assert_eq!(prometheus.type_of(family), kind, "{family}");
+    }
+    // On a busy machine one of its scrapes may time out.
+    wait_until("its scrapes succeed", || {
+        let errors = prometheus.errors();
+        errors.is_empty()
+    });
+}

@@ -1,0 +1,188 @@
+//! The systemd unit.
+
+use std::{
+    fs::Permissions,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use fastproc_testbed::{gate, wait_until};
+
+use crate::serve::{FASTPROC, folder::Folder};
+
+fn packaging() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
+}
+
+/// Settings that give a unit its own mount namespace: the service would refuse all readers.
+#[test]
+fn the_service_is_in_the_mount_namespace_of_its_readers() {
+    let unit = std::fs::read_to_string(packaging().join("fastproc-snapshots.service"));
+    let unit = unit.expect("it is there");
+    let kinds = [
+        "DynamicUser",
+        "Private",
+        "ProtectSystem",
+        "ProtectHome",
+        "ProtectKernel",
+        "ProtectControl",
+        "ProtectHostname",
+        "ProtectProc",
+        "ProcSubset",
+        "ReadOnly",
+        "ReadWrite",
+        "Inaccessible",
+        "NoExec",
+        "Exec",
+        "Bind",
+        "Root",
+        "Mount",
+        "TemporaryFile",
+        "Log",
+    ];
+    let settings = unit.lines().filter(|line| !line.starts_with('#'));
+    for line in settings.filter(|line| !line.starts_with("ExecStart=")) {
+        assert!(!kinds.iter().any(|kind| line.starts_with(kind)), "{line}");
+    }
+    // Each has its own user, so a taken-over exporter cannot send signals to the service.
+    let users = std::fs::read_to_string(packaging().join("fastproc.sysusers"));
+    let users = users.expect("it is there");
+    for (name, user) in [
+        ("fastproc.service", "fastproc-exporter"),
+        ("fastproc-snapshots.service", "fastproc"),
+    ] {
+        let unit = std::fs::read_to_string(packaging().join(name)).expect("it is there");
+        assert!(unit.contains(&format!("\nUser={user}\n")), "{name}");
+        assert!(users.contains(&format!("\nu {user} ")), "{user}");
+    }
+}
+
+/// In tenths of the exposure level of `systemd-analyze security`.
+#[test]
+fn the_units_expose_no_more_than_they_must() {
+    if !gate::programs(&["systemd-analyze"]) {
+        return;
+    }
+    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 20)] {
+        let output = Command::new("systemd-analyze")
+            .args(["security", "--offline=true", "--no-pager"])
+            .arg(format!("--threshold={most}"))
+            .arg(packaging().join(name))
+            .output()
+            .expect("it is there");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("Overall exposure level"), "{output:?}");
+        assert!(output.status.success(), "{text}");
+    }
+}
+
+/// As the unit starts it: with a socket that another process has made, as its own user, with ambient capabilities.
+#[test]
+fn a_service_that_never_was_root_serves_everybody() {
+    let needed = ["systemd-socket-activate", "setpriv"];
+    if !gate::bpf() || !gate::programs(&needed) {
+        return;
+    }
+    let folder = Folder::new();
+    let socket = folder.path().join("socket");
+    let program = folder.programs();
+    let capabilities = "-all,+bpf,+perfmon,+sys_ptrace,+dac_read_search";
+    let mut service = Command::new(needed[0])
+        .args(["--seqpacket", "--listen"])
+        .arg(&socket)
+        .args([
+            "setpriv",
+            "--reuid",
+            USER,
+            "--regid",
+            USER,
+            "--clear-groups",
+        ])
+        .arg(format!("--bounding-set={capabilities}"))
+        .arg(format!("--inh-caps={capabilities}"))
+        .arg(format!("--ambient-caps={capabilities}"))
+        .arg("--no-new-privs")
+        .arg(&program)
+        .args(["serve", "--no-metrics", "--cpu-of-user=1000"])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it is there");
+    wait_until("the socket", || socket.exists());
+    let all = Permissions::from_mode(0o666);
+    std::fs::set_permissions(&socket, all).expect("it is ours");
+    let own = std::process::id().to_string();
+    let reads = |uid: u32| {
+        let mut command = Command::new(&program);
+        command
+            .args(["ps", "--source", "service", "-o", "pid,startstack", "-p"])
+            .args([&own, "--format", "csv", "--no-headers"])
+            .env("FASTPROC_SOCKET", &socket)
+            .env("FASTPROC_SERVICE_TIMEOUT_MS", "120000")
+            .stderr(Stdio::null())
+            .uid(uid)
+            .gid(uid);
+        let output = command.output().expect("it is there");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // The first client starts it, and is not served: unlike systemd's, this socket does not pass credentials yet.
+    let mut root = String::new();
+    wait_until("it serves", || {
+        root = reads(0);
+        !root.is_empty()
+    });
+    // On a busy machine one walk may have used up a user's budget.
+    let mut nobody = String::new();
+    wait_until("it serves a user", || {
+        nobody = reads(65534);
+        !nobody.is_empty()
+    });
+    let status = std::fs::read_to_string(format!("/proc/{}/status", service.id()));
+    service.kill().expect("a child");
+    service.wait().expect("a child");
+    let nothing = format!("{own},\n");
+    assert!(root.starts_with(&format!("{own},")) && root != nothing);
+    assert_eq!(nobody, nothing);
+    let status = status.expect("it served");
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let ids = [USER; 4].join("\t");
+    assert_eq!(line("Uid:\t"), Some(ids.as_str()));
+    for set in ["CapEff:\t", "CapPrm:\t"] {
+        assert_eq!(line(set), Some("000000c000080004"), "{status}");
+    }
+    assert_eq!(line("CapAmb:\t"), Some("0000000000000000"));
+    // It executes nothing and opens no file for writing.
+    assert_eq!(line("Seccomp:\t"), Some("2"));
+}
+
+const USER: &str = "61234";
+
+#[test]
+fn systemd_understands_the_units() {
+    if !gate::programs(&["systemd-analyze"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let units = [
+        "fastproc.service",
+        "fastproc-snapshots.service",
+        "fastproc.socket",
+    ];
+    let paths = units.map(|name| {
+        let unit = std::fs::read_to_string(packaging().join(name)).expect("it is there");
+        // systemd checks that the program exists: this one does, wherever the package would install it.
+        let starts = unit.contains("\nExecStart=/usr/bin/fastproc serve");
+        assert!(starts || name.ends_with(".socket"));
+        let reloads = unit.contains("\nExecReload=/bin/kill -HUP $MAINPID\n");
+        assert!(reloads || name != "fastproc.service");
+        folder.write(name, &unit.replace("/usr/bin/fastproc", FASTPROC))
+    });
+    let output = Command::new("systemd-analyze")
+        .args(["verify", "--man=no", "--recursive-errors=no"])
+        .args(&paths)
+        .env("SYSTEMD_LOG_LEVEL", "warning")
+        .output()
+        .expect("it is there");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{stderr}");
+}

@@ -1,0 +1,322 @@
+//! Readers of a service see what the kernel shows them. Needs root.
+
+use crate::common;
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+};
+
+use crate::served::{Looks, NOBODY, Odd, Served};
+use fastproc_testbed::{Cgroup, Folder, gate, wait_until};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+
+/// Users with a few processes, one user for each test, so that no other test changes what is counted by user.
+const OWNERS: [u32; 2] = [12345, 12350];
+
+/// The kernel's own files, read by this user one after the other.
+fn kernel(uid: u32, paths: &[String]) -> Vec<Vec<u8>> {
+    let mut tail = Command::new("tail");
+    tail.args(["-v", "-n", "+1"]).args(paths);
+    tail.current_dir("/")
+        .uid(uid)
+        .gid(uid)
+        .stderr(Stdio::null());
+    let text = tail.output().expect("tail can be started").stdout;
+    let mut rest = text.as_slice();
+    let mut texts = Vec::new();
+    for path in paths.iter().rev() {
+        // Unreadable files have no heading.
+        let heading = format!("==> {path} <==\n");
+        let at = rest
+            .windows(heading.len())
+            .rposition(|window| window == heading.as_bytes());
+        texts.push(at.map_or(Vec::new(), |at| rest[at + heading.len()..].to_vec()));
+        if let Some(at) = at {
+            // An empty line precedes all headings but the first.
+            rest = &rest[..at.saturating_sub(1)];
+        }
+    }
+    texts.reverse();
+    texts
+}
+
+#[test]
+fn a_reader_is_shown_what_the_kernel_shows_it() {
+    if !gate::root() {
+        return;
+    }
+    let served = Served::start("shown");
+    let owner = OWNERS[0];
+    let odd = Odd::start(&served, &[owner, NOBODY]);
+    let mut pids = odd.pids();
+    pids.push(1);
+    let mut compared = 0;
+    for uid in [0, owner, NOBODY] {
+        for file in ["stat", "statm", "status"] {
+            let mut paths: Vec<String> = pids
+                .iter()
+                .map(|pid| format!("/proc/{pid}/{file}"))
+                .collect();
+            // A difference is compared again, without values that change all the time.
+            for round in 1.. {
+                let before = kernel(uid, &paths);
+                let arguments = [
+                    &["cat", "--source", "service"][..],
+                    &paths.iter().map(String::as_str).collect::<Vec<_>>(),
+                ]
+                .concat();
+                let shown = served.output(uid, &arguments);
+                let after = kernel(uid, &paths);
+                let same = |(before, after): (&Vec<u8>, &Vec<u8>)| lines(before).eq(lines(after));
+                let mut still = before.iter().zip(&after).map(same);
+                if still.clone().all(|same| same) {
+                    let expected = before.concat();
+                    for (shown, expected) in lines(&shown).zip(lines(&expected)) {
+                        assert_eq!(shown, expected, "{file}, as {uid}");
+                    }
+                    let (shown, expected) = (lines(&shown).count(), lines(&expected).count());
+                    assert_eq!(shown, expected, "{file}, as {uid}");
+                    break;
+                }
+                paths.retain(|_| still.next().unwrap_or_default());
+                assert!(round < 20, "{file} changes all the time");
+            }
+            assert!(
+                paths.len() * 10 >= pids.len() * 8,
+                "only {} of {} stand still",
+                paths.len(),
+                pids.len()
+            );
+            compared += paths.len();
+        }
+    }
+    println!("{compared} texts compared");
+}
+
+/// The lines of a text, without values that are counted for the whole user.
+fn lines(text: &[u8]) -> impl Iterator<Item = String> + Clone {
+    text.split(|&byte| byte == b'\n')
+        .filter(|line| !line.starts_with(b"SigQ:"))
+        .map(|line| line.escape_ascii().to_string())
+}
+
+#[test]
+fn every_field_is_the_one_that_proc_gives_the_same_reader() {
+    if !gate::root() {
+        return;
+    }
+    let served = Served::start("fields");
+    let owner = OWNERS[1];
+    let odd = Odd::start(&served, &[owner]);
+    for uid in [0, owner, NOBODY] {
+        let looks = Looks::take(&mut served.within(uid, &served.three_looks("service")));
+        let compared = looks.compare(&odd, &format!("as {uid}"));
+        assert!(looks.told.contains("from service"), "{}", looks.told);
+        println!("as {uid}: {compared} values compared");
+    }
+}
+
+/// A command that confined itself before its first request would be refused.
+#[test]
+fn a_users_command_is_shown_cgroups() {
+    if !gate::root() {
+        return;
+    }
+    let Some(cgroup) = Cgroup::new("inner") else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let served = Served::start("cgroups");
+    let arguments = [
+        "cgroups", "--source", "service", "--json", "--fields", "path",
+    ];
+    let shown = served.output(NOBODY, &arguments);
+    let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
+    assert_eq!(shown["source"], "service");
+    let rows = shown["cgroups"].as_array().expect("rows");
+    assert!(
+        rows.iter().any(|row| row["path"] == cgroup.path()),
+        "{shown}"
+    );
+}
+
+/// The service keeps the command line of an idle process and does not read it again. The path of its program changes
+/// meanwhile, when it is renamed or removed.
+#[test]
+fn ps_shows_where_a_program_lies_now() {
+    if !gate::root() {
+        return;
+    }
+    let served = Served::start("lies");
+    let folder = Folder::new("lies-now");
+    let [first, second] = ["first", "second"].map(|name| folder.join(name));
+    common::install("/bin/sleep", &first);
+    // It must not keep a pipe open that the test's caller waits for, in case this fails.
+    let mut command = Command::new(&first);
+    command
+        .arg("1000")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("it can be started");
+    let pid = child.id().to_string();
+    let shows = |path: String| {
+        let arguments = ["ps", "--source", "service", "--format", "csv", "--quiet"];
+        for (more, all) in [
+            (&["-eo", "pid,exe,cmdline"][..], true),
+            (&["-p", &pid, "--fields", "pid,exe,cmdline"], false),
+        ] {
+            let output = served.output(0, &[&arguments, more].concat());
+            let expected = format!("{pid},{path},{} 1000", first.display());
+            let line = lines(&output).find(|line| line.starts_with(&format!("{pid},")));
+            assert_eq!(line.as_deref(), Some(expected.as_str()), "of all: {all}");
+        }
+    };
+    // spawn() may return before the process shows its own command line.
+    let line = format!("/proc/{pid}/cmdline");
+    wait_until("its command line", || {
+        fs::read(&line).is_ok_and(|line| line.ends_with(b"1000\0"))
+    });
+    shows(first.display().to_string());
+    fs::rename(&first, &second).expect("it is ours");
+    shows(second.display().to_string());
+    fs::remove_file(&second).expect("it is ours");
+    shows(format!("{} (deleted)", second.display()));
+    child.kill().expect("it lives");
+    child.wait().expect("it is ours");
+}
+
+/// As systemd starts it for fastproc.socket: the socket exists before the service starts, and after it has ended.
+#[test]
+fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
+    if !gate::root() {
+        return;
+    }
+    let folder = Folder::new("passed");
+    let path = folder.join("socket");
+    let listener = fastproc_service::bind(&path).expect("nobody listens there");
+    for _ in 0..2 {
+        // A reader connects first, and waits.
+        let arguments = [
+            "ps",
+            "--verbose",
+            "--source=service",
+            "--fields=pid",
+            "--format=csv",
+        ];
+        let reader = common::fastproc(&arguments)
+            .env("FASTPROC_SOCKET", &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        // Otherwise the service might end before it.
+        wait_until("a reader has connected", || {
+            let mut listening = [PollFd::new(&listener, PollFlags::IN)];
+            match poll(&mut listening, Some(&Timespec::default())) {
+                Ok(ready) => ready == 1,
+                Err(Errno::INTR) => false,
+                Err(error) => panic!("the socket: {error}"),
+            }
+        });
+        let passed = Stdio::from(listener.try_clone().expect("a descriptor"));
+        let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --no-metrics --idle-exit 500ms";
+        let service = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_fastproc")])
+            .stdin(passed)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let shown = reader.wait_with_output().expect("it ends");
+        let text = String::from_utf8_lossy(&shown.stderr);
+        assert!(
+            shown.status.success() && text.contains("from service"),
+            "{text}"
+        );
+        assert!(String::from_utf8_lossy(&shown.stdout).contains("\n1\n"));
+        // No reader is connected any more.
+        let ended = service.wait_with_output().expect("it ends by itself");
+        let text = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{text}");
+    }
+    // Another descriptor is refused.
+    let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --no-metrics";
+    let refused = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_fastproc")])
+        .stdin(Stdio::null())
+        .output()
+        .expect("it can be started");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("systemd"));
+}
+
+#[test]
+fn doctor_tells_of_the_service() {
+    if !gate::root() {
+        return;
+    }
+    let served = Served::start("doctor");
+    for (uid, shares) in [(0, "everything"), (NOBODY, "what /proc shows everybody")] {
+        let mut report = serde_json::Value::Null;
+        // On a busy machine the walks for one user may already have used half of a second.
+        wait_until("the service answers", || {
+            let output = served.output(uid, &["doctor", "--json"]);
+            report = serde_json::from_slice(&output).expect("JSON");
+            report["source"] == "service"
+        });
+        let service = &report["service"];
+        assert_eq!(service["pid"], served.child.id(), "{service}");
+        assert_eq!(service["version"], env!("CARGO_PKG_VERSION"));
+        let told = service["shares"].as_str().expect("it serves");
+        assert!(told.starts_with(shares), "{uid}: {told}");
+        assert_eq!(report["one_shot"]["source"], "service");
+        assert!(report["processes"].as_u64() > Some(0), "{report}");
+        if service["source"] != "procfs" {
+            let exits = &report["exits"];
+            assert_eq!(exits["recorded"], true, "{exits}");
+            assert_eq!(exits["by_service"], uid != 0, "{exits}");
+        }
+    }
+    let output = common::fastproc(&["doctor", "--json"])
+        .env("FASTPROC_SOCKET", "/nowhere/socket")
+        .output()
+        .expect("it can be started");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(report["service"]["version"].is_null() && report["service"]["shares"].is_null());
+    let error = report["service"]["error"].as_str().expect("why not");
+    assert!(error.contains("no service at /nowhere/socket"), "{error}");
+}
+
+#[test]
+fn without_a_service_there_is_a_typed_error_or_the_next_source() {
+    let output = common::fastproc(&["ps", "--source", "service"])
+        .env("FASTPROC_SOCKET", "/nowhere/socket")
+        .output()
+        .expect("it can be started");
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("no service at /nowhere/socket"), "{text}");
+    for command in ["ps", "cgroups"] {
+        let output = common::fastproc(&[command, "--source", "service"])
+            .env("FASTPROC_SOCKET", "")
+            .output()
+            .expect("it can be started");
+        assert_eq!(output.status.code(), Some(2));
+        let text = String::from_utf8_lossy(&output.stderr);
+        let says_why = text.contains("FASTPROC_SOCKET is empty");
+        assert!(says_why || text.contains("is not mounted"), "{text}");
+    }
+    let output = common::fastproc(&["ps", "--top", "1"])
+        .env("FASTPROC_SOCKET", "/nowhere/socket")
+        .output()
+        .expect("it can be started");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && !text.contains("service"),
+        "{text}"
+    );
+}

@@ -1,0 +1,98 @@
+//! Exited processes, reported by a service to an unprivileged user. Needs root.
+
+use std::process::{Child, Stdio};
+
+use crate::common::{Lines, shown_of_ended};
+use crate::served::{NOBODY, Served};
+use fastproc_testbed::{ended_shell, gate, wait_for, wait_until};
+use serde_json::Value;
+
+/// The command as user nobody, and its output.
+fn as_nobody(served: &Served, arguments: &[&str]) -> (Child, Lines) {
+    let mut child = served
+        .prepared(NOBODY, arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let output = child.stdout.take().expect("a pipe");
+    (child, Lines::new(output))
+}
+
+#[test]
+fn a_user_sees_what_ends_and_of_others_not_how() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("exits");
+    let fields = "pid,user,comm,status,exit_code,rchar,cmdline";
+    // Another test may run at the same time.
+    let word = format!("unmistakable-{}", std::process::id());
+    // Arguments that a program might erase are shown only to its user; others see the name.
+    let filter = format!("ppid == {}", std::process::id());
+    let arguments = [
+        "exits", "--quiet", "--format", "csv", "-o", fields, "--filter", &filter,
+    ];
+    let (mut child, lines) = as_nobody(&served, &arguments);
+    assert!(lines.line("it has begun to record").starts_with("pid,"));
+    let (others, [told]) = lines.of_one(0, || ended_shell(0, &word));
+    assert_eq!(told, format!("{others},root,sh,,,,"));
+    let (own, [told]) = lines.of_one(0, || ended_shell(NOBODY, &word));
+    assert!(
+        told.starts_with(&format!("{own},nobody,sh,7,1792,")) && told.contains(&word),
+        "{told}"
+    );
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
+    let refused = served.command(NOBODY, &["exits", "--execs", "--count", "1"]);
+    assert_eq!(refused.status.code(), Some(2), "a service tells no execs");
+}
+
+/// A broken pipe to the service is not one of the output.
+#[test]
+fn that_the_service_has_ended_is_an_error() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("ended");
+    let arguments = ["exits", "--format", "csv", "-o", "pid"];
+    let (mut child, lines) = as_nobody(&served, &arguments);
+    lines.line("it has begun to record");
+    drop(served);
+    let status = wait_for("it ends", || child.try_wait().expect("it is ours"));
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn ps_shows_a_user_what_lived_between_two_looks() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("exited");
+    let word = format!("inimitable-{}", std::process::id());
+    let filter = format!("state == X && cmdline =~ '{word}'");
+    let arguments = [
+        "ps",
+        "--source",
+        "service",
+        "--interval",
+        "0.3",
+        "--exited",
+        "--count",
+        "10000",
+        "--format",
+        "ndjson",
+        "-o",
+        "pid,pcpu,status,etime,cmdline",
+        "--filter",
+        &filter,
+    ];
+    let row = shown_of_ended(&mut served.prepared(NOBODY, &arguments), || {
+        ended_shell(NOBODY, &word);
+    });
+    assert_eq!(row["status"], "7", "{row}");
+    wait_until("nothing is recorded for nobody", || {
+        let status = served.output(0, &["serve", "--status", "--json"]);
+        let status: Value = serde_json::from_slice(&status).expect("JSON");
+        status["exits"]["recording"] == 0
+    });
+}

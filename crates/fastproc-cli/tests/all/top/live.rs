@@ -1,0 +1,332 @@
+//! The processes of this machine.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    process::{Child, Command, Stdio},
+};
+
+use fastproc_testbed::{Folder, gate};
+
+use super::terminal::Terminal;
+use crate::common;
+
+/// A process to be found.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        // With an environment that fits on one screen.
+        Self(
+            Command::new("sleep")
+                .arg("4242")
+                .env_clear()
+                .env("PATH", "/usr/bin:/bin")
+                .stdin(Stdio::null())
+                .spawn()
+                .expect("there is sleep"),
+        )
+    }
+}
+
+/// Shows only this process.
+fn top_of(sleeper: &Sleeper, size: (u16, u16), more: &[&str]) -> Terminal {
+    let filter = format!("pid == {}", sleeper.0.id());
+    let mut arguments = vec![
+        "--source",
+        "procfs",
+        "--interval",
+        "0.1",
+        "--filter",
+        &filter,
+    ];
+    arguments.extend(more);
+    let mut top = Terminal::top(size.0, size.1, &arguments);
+    top.until_shown("sleep");
+    top
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_table_shows_processes_sorted_and_filtered() {
+    let sleeper = Sleeper::start();
+    let pid = sleeper.0.id().to_string();
+    let arguments = [
+        "--source",
+        "procfs",
+        "--interval",
+        "0.1",
+        "-o",
+        "pid,ppid,cmdline",
+    ];
+    let mut top = Terminal::top(24, 80, &arguments);
+    top.until_shown("F10Quit");
+    top.press("N");
+    top.press("\\");
+    top.until_shown("Filter: ");
+    top.press("cmdline == 'sleep 4242'");
+    top.press("\r");
+    let row = format!("{pid} ");
+    let text = top.until("the sleeper", |text| {
+        text.lines()
+            .any(|line| line.trim_start().starts_with(&row) && line.ends_with("sleep 4242"))
+    });
+    assert!(text.lines().any(|line| line.contains("PID")), "{text}");
+    // An invalid filter is not applied, and the message says why.
+    top.press("\\");
+    top.press(" &&\r");
+    top.until("an error", |text| {
+        text.lines()
+            .last()
+            .is_some_and(|line| line.starts_with("Filter: "))
+    });
+    top.press("\x1b");
+    top.until_shown("F1Help");
+}
+
+#[test]
+fn draws_only_a_part_of_a_terminal_that_claims_a_huge_size() {
+    let sleeper = Sleeper::start();
+    let mut top = top_of(&sleeper, (24, 80), &[]);
+    top.claim(4000, 4000);
+    top.press("?");
+    top.until_shown("to the first row");
+    let path = format!("/proc/{}/status", top.pid());
+    let status = fs::read_to_string(path).expect("it runs");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let most = most.and_then(|most| most.trim().strip_suffix(" kB"));
+    let most: u64 = most.expect("a size").trim().parse().expect("KiB");
+    assert!(most < 400_000, "{most} KiB");
+}
+
+#[test]
+fn a_signal_is_sent_after_a_question_and_to_nobody_else() {
+    let mut sleeper = Sleeper::start();
+    let pid = sleeper.0.id();
+    let mut top = top_of(&sleeper, (24, 100), &[]);
+    top.press("k");
+    top.until_shown("15 SIGTERM");
+    top.press("\r");
+    top.until_shown(&format!("SIGTERM to {pid} \"sleep 4242\" of "));
+    top.press("n");
+    top.until_shown("F1Help");
+    assert!(sleeper.0.try_wait().expect("our child").is_none());
+    top.press("k");
+    top.until_shown("15 SIGTERM");
+    top.press("\r");
+    top.until_shown("(y/n)");
+    top.press("y");
+    top.until_shown("changed 1 process");
+    let status = sleeper.0.wait().expect("our child");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(15)
+    );
+}
+
+/// In a pid namespace with the `/proc` of an outer one, the pids on the screen are not those of kill(2).
+#[test]
+fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    // The outer one is a namespace of this test, in which the sleeper has a pid that the inner one has used as well.
+    let script = r#"
+        sleep 4242 & sleeper=$!
+        unshare --pid --fork sh -c '
+            while :; do sleep 4243 & [ $! -ge "$1" ] && break; kill $!; done
+            "$0" top --settings /proc/nowhere/top.toml --source procfs --interval 0.1 \
+                -o pid,ni,cmdline --filter "pid == $1"
+            kill -0 $! && echo spared' "$0" $sleeper
+        kill -0 $sleeper && echo lives"#;
+    let mut command = Command::new("setsid");
+    command.args([
+        "--ctty",
+        "--wait",
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+    ]);
+    command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_fastproc")]);
+    let mut top = Terminal::run(24, 100, command);
+    top.until_shown("sleep 4242");
+    // Each key waits for the effect of the one before: faster keys would count as pasted text.
+    for keys in [
+        &[("k", "15 SIGTERM"), ("\r", "(y/n)")][..],
+        &[("r", "Nice value"), ("7", "19): 7"), ("\r", "(y/n)")],
+        &[("]", "(y/n)")],
+    ] {
+        for (key, sign) in keys {
+            top.press(key);
+            top.until_shown(sign);
+        }
+        top.press("y");
+        top.until_shown("mount -t proc proc /proc");
+    }
+    top.press("q");
+    let text = top.until_shown("lives");
+    assert!(text.contains("spared"), "{text}");
+}
+
+#[test]
+fn a_nice_value_is_set() {
+    let sleeper = Sleeper::start();
+    let mut top = top_of(&sleeper, (24, 100), &["-o", "pid,ni,comm"]);
+    top.press("r");
+    top.until_shown("Nice value");
+    top.press("7");
+    top.until_shown("19): 7");
+    top.press("\r");
+    top.until_shown("Set the nice value 7 of");
+    top.press("y");
+    let row = format!("{} {:>2} sleep", sleeper.0.id(), 7);
+    top.until_shown(&row);
+    top.press("]");
+    top.until_shown("Change the nice value by -1 of");
+    top.press("n");
+}
+
+#[test]
+fn a_process_is_shown_in_detail() {
+    let sleeper = Sleeper::start();
+    let mut top = top_of(&sleeper, (40, 120), &[]);
+    top.press("\r");
+    let title = format!("Process {}: sleep 4242", sleeper.0.id());
+    // The history from before the details were opened is there at once, and grows.
+    let memory = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("memory"));
+        line.map_or(0, |line| {
+            line.chars().filter(|c| ('▁'..='█').contains(c)).count()
+        })
+    };
+    top.until("the overview, and its history", |text| {
+        text.contains(&title) && memory(text) > 3
+    });
+    top.press("\t");
+    top.until("its thread", |text| {
+        text.contains("TID") && text.contains("sleep")
+    });
+    top.press("\t");
+    top.until_shown("Max open files");
+    top.press("l");
+    top.until_shown("0 /dev/null");
+    top.press("e");
+    top.until_shown("PATH=/usr/bin:/bin");
+    top.press("\x1b");
+    top.until_shown("F1Help");
+}
+
+#[test]
+fn the_size_may_change() {
+    let mut top = Terminal::top(24, 80, &["--source", "procfs", "--interval", "0.1"]);
+    top.until_shown("F10Quit");
+    for (lines, columns) in [(100, 300), (10, 40), (3, 10), (1, 1), (50, 120), (24, 80)] {
+        top.resize(lines, columns);
+        if lines >= 10 {
+            let columns = usize::from(columns);
+            top.until("the last line", |text| {
+                let last = text.lines().nth(usize::from(lines) - 1).unwrap_or_default();
+                last.starts_with("F1Help")
+                    && text.lines().all(|line| line.chars().count() <= columns)
+            });
+        }
+    }
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+}
+
+/// A process that becomes another user by setpriv(1) keeps root's home.
+#[test]
+fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
+    if !gate::root() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let home = Folder::new("home");
+    let settings = home.join(".config/fastproc/top.toml");
+    fs::create_dir_all(settings.parent().expect("it is in a folder")).expect("a folder");
+    let program = home.join("fastproc");
+    common::install(env!("CARGO_BIN_EXE_fastproc"), &program);
+    fs::write(&settings, "wrong").expect("our own");
+    fs::set_permissions(&settings, fs::Permissions::from_mode(0o600)).expect("our own");
+    let run = |more: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(&program).args(["top", "--once"]);
+        command.args(["--source", "procfs", "--interval", "0.1"]);
+        command.args(more).env("HOME", &*home).current_dir("/");
+        command.env_remove("XDG_CONFIG_HOME");
+        command.output().expect("setpriv(1) is there")
+    };
+    let output = run(&[]);
+    assert!(output.status.success(), "{output:?}");
+    let named = run(&["--settings", settings.to_str().expect("ASCII")]);
+    let text = String::from_utf8_lossy(&named.stderr);
+    assert!(text.contains("Permission denied"), "{text}");
+}
+
+#[test]
+fn once_writes_a_single_screen() {
+    let sleeper = Sleeper::start();
+    let output = Command::new(env!("CARGO_BIN_EXE_fastproc"))
+        .args(["top", "--once", "--source", "procfs", "--interval", "0.1"])
+        .args(["--settings", "/proc/nowhere/top.toml", "--filter"])
+        .arg(format!("pid == {}", sleeper.0.id()))
+        .env("COLUMNS", "100")
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.starts_with("fastproc top ") && !text.contains('\x1b'),
+        "{text}"
+    );
+    assert!(
+        text.lines()
+            .last()
+            .is_some_and(|line| line.ends_with("sleep 4242")),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+}
+
+/// As in a container, and on Android.
+#[test]
+fn the_table_is_shown_where_the_machine_cannot_be_read() {
+    if !gate::root() {
+        return;
+    }
+    let usual = Terminal::command(&["--source", "procfs", "--interval", "0.1"]);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c"]);
+    command.arg("mount -t proc -o subset=pid proc /proc && exec \"$@\"");
+    command
+        .arg("sh")
+        .arg(usual.get_program())
+        .args(usual.get_args());
+    for (name, value) in usual.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut top = Terminal::run(24, 100, command);
+    let shown = top.until("a table", |text| {
+        text.contains("CMDLINE") && text.contains("running")
+    });
+    let cpu = shown.lines().find(|line| line.starts_with("CPU["));
+    let words: Vec<&str> = cpu.expect("a line of CPUs").split_whitespace().collect();
+    assert_eq!(words, ["CPU[", "-]"]);
+    assert!(shown.contains("- switches/s"), "{shown}");
+    top.end();
+}

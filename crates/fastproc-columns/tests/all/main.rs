@@ -1,0 +1,3 @@
+//! The columns, for records whose members all differ.
+
+mod members;

@@ -1,0 +1,4 @@
+//! Groups and metrics of artificial snapshots, and their page.
+
+mod docs;
+mod groups;

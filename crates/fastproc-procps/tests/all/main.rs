@@ -1,0 +1,3 @@
+//! The substitute of procps's library.
+
+mod tools;

@@ -1,0 +1,74 @@
+//! An attack by a file system in user space that does not answer.
+
+use std::{fs, time::Duration};
+
+use crate::common::{Raw, Served, become_user, in_child, request, turns};
+use fastproc::{
+    Fields, Texts,
+    source::service::wire::{Op, Request, Status},
+};
+use fastproc_testbed::{HungFuse, alone, gate};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+
+const BYSTANDER: u32 = 54_622;
+
+/// The service looked up the root directory of a reader in a way that asks the file system of that directory.
+#[test]
+fn a_client_in_a_hanging_file_system_is_refused_and_delays_nobody() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    // Dropped in the opposite order: the service may wait for the file system if the test fails.
+    let served = Served::start("hung-service", None);
+    let mut hung = match HungFuse::open() {
+        Ok(hung) => hung,
+        Err(error) => {
+            gate::skipped(&format!("it needs /dev/fuse: {error}"));
+            return;
+        }
+    };
+    let path = served.path();
+    let (mut own, mut its) = turns();
+    let attacker = in_child(|| {
+        let raw = Raw::open(&path).expect("it listens");
+        rustix::process::fchdir(&hung).expect("it answers");
+        std::os::unix::fs::chroot(".").expect("root may");
+        its.give();
+        its.wait();
+        let (reply, _) = raw
+            .ask(request(Op::Snapshot, Duration::ZERO))
+            .expect("an answer");
+        assert_eq!(reply.status, Status::Namespace);
+        its.give();
+        its.wait();
+    });
+    own.wait();
+    hung.hang();
+    // Any other process that accesses the directory blocks.
+    let root = format!("/proc/{}/root/.", attacker.0);
+    let waits = in_child(|| assert!(fs::metadata(root).is_err()));
+    hung.wait_until_asked();
+    own.give();
+    own.wait();
+    for uid in [0, BYSTANDER] {
+        in_child(|| {
+            become_user(uid);
+            let raw = Raw::open(&path).expect("it listens");
+            let everything = Request {
+                groups: Fields::all().bits(),
+                texts: Texts::all(),
+                ..request(Op::Snapshot, Duration::ZERO)
+            };
+            let (reply, _) = raw.ask(everything).expect("an answer");
+            assert_eq!(reply.status, Status::Ok);
+        })
+        .join();
+    }
+    let state = waitpid(waits.0, Some(WaitPidFlag::WNOHANG));
+    assert_eq!(state, Ok(WaitStatus::StillAlive), "it still hangs");
+    hung.end();
+    waits.join();
+    own.give();
+    attacker.join();
+}

@@ -1,0 +1,78 @@
+//! Tests that change their whole process, and those that look at it, run themselves again in a process of their own.
+
+use std::{
+    any::type_name,
+    env,
+    process::{Command, Output},
+};
+
+const CASE: &str = "FASTPROC_TEST_CASE";
+
+/// The name of a test in its program: that of its function, with its modules.
+pub fn name_of<T: Fn()>(_test: T) -> &'static str {
+    let path = type_name::<T>();
+    path.split_once("::").map_or(path, |(_, name)| name)
+}
+
+/// The command that runs this test again, alone. Add what tells it there what to do.
+///
+/// # Panics
+///
+/// If `/proc` does not show this program.
+pub fn again<T: Fn()>(test: T) -> Command {
+    let mut command = Command::new(env::current_exe().expect("/proc shows this program"));
+    command.args(["--exact", name_of(test), "--nocapture"]);
+    command.args(["--include-ignored", "--test-threads=1"]);
+    command
+}
+
+/// Runs this test again with `case` set, and returns its output.
+///
+/// # Panics
+///
+/// If it fails there.
+#[track_caller]
+pub fn rerun<T: Fn()>(test: T, case: &str) -> Output {
+    let output = again(test).env(CASE, case).output();
+    let output = output.expect("this program can be executed");
+    assert!(
+        output.status.success(),
+        "{case}: {}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// Whether [`rerun`] started this process with this case.
+pub fn is_case(case: &str) -> bool {
+    env::var(CASE).is_ok_and(|now| now == case)
+}
+
+/// Whether [`rerun`] started this process.
+pub fn is_rerun() -> bool {
+    env::var_os(CASE).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_run_again_by_its_name() {
+        assert_eq!(
+            name_of(a_test_is_run_again_by_its_name),
+            "rerun::tests::a_test_is_run_again_by_its_name"
+        );
+        if is_case("there") {
+            return println!("{}", is_case("elsewhere"));
+        }
+        assert!(!is_rerun());
+        let output = rerun(a_test_is_run_again_by_its_name, "there");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.contains("false") && text.contains("1 passed"),
+            "{text}"
+        );
+    }
+}

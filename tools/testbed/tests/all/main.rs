@@ -1,0 +1,6 @@
+//! The testbed keeps its promises.
+
+mod command;
+mod gone;
+mod storm;
+mod testbed;
