@@ -124,6 +124,16 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.json || args.format.is_some() {
         return Err(RunError::OnlyOfStatus.into());
     }
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Err(RunError::NotInstalled.into());
+    };
+    if !is_there(program) {
+        crate::failed(&RunError::Exec(
+            program.clone(),
+            rustix::io::Errno::NOENT.into(),
+        ));
+        return Ok(ExitCode::from(127));
+    }
     let folder = folder?;
     if folder
         .as_os_str()
@@ -133,9 +143,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     {
         return Err(RunError::NotSearchable(folder).into());
     }
-    let Some((program, arguments)) = args.command.split_first() else {
-        return Err(RunError::NotInstalled.into());
-    };
     real(&folder)?;
     standard::close_for_programs()?;
     let error = Command::new(program)
@@ -152,6 +159,16 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     crate::failed(&RunError::Exec(program.clone(), error));
     Ok(ExitCode::from(status))
+}
+
+/// Whether a file has this path, or this name in a folder of PATH.
+fn is_there(program: &OsStr) -> bool {
+    if program.as_bytes().contains(&b'/') {
+        return Path::new(program).exists();
+    }
+    // Without PATH, as the C library.
+    let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    env::split_paths(&path).any(|folder| folder.join(program).exists())
 }
 
 /// The previous search path, with the folder before it.

@@ -173,7 +173,8 @@ pub struct Args {
     /// Read processes from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
-    /// Become this user, if started as root. [default: fastproc if it exists, else nobody]
+    /// Become this user, if started as root. As root it reads text files that only root may read, also behind links in a
+    /// folder for --collector.textfile.directory. [default: fastproc if it exists, else nobody]
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// The time that the serving and collecting processes may take to exit.
@@ -435,6 +436,12 @@ fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCo
     exporter.collect()?;
     std::thread::sleep(delay);
     exporter.collect()?;
+    for left_out in exporter.left_out() {
+        say(&chain(&left_out));
+    }
+    if let Some(error) = exporter.take_name_error() {
+        say(&chain(&error));
+    }
     let mut text = Exposition::new(Format::Prometheus, Vec::new());
     exporter.write(&mut text);
     io::stdout().write_all(&text.finish())?;

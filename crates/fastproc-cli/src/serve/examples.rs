@@ -37,8 +37,10 @@ TLS and passwords:
       key_file: fastproc.key
     basic_auth_users:
       prometheus: $2y$10$…
-  At most 32 passwords wait to be checked, 4 of one address; others get status 429. Many addresses
-  together can keep out clients that have shown no password yet: let a firewall choose who connects.
+  One password is checked at a time, for an address chosen by chance among those that wait; an IPv6
+  network of 64 bits counts as one. At most 256 wait, 4 of one address; others get status 429. The
+  last 4096 addresses that showed a wrong password, and no right one since, come after all others.
+  More addresses than that can keep new clients out: let a firewall choose who connects.
   After systemctl reload (SIGHUP) it uses the new contents of these files, unless one is wrong. These
   files, and that of --config, must be regular files of at most 16 MiB each.
 

@@ -156,6 +156,25 @@ fn a_command_that_cannot_be_run_ends_as_in_a_shell() {
     }
 }
 
+/// The command is what its user asked for, so it is looked for first.
+#[test]
+fn a_missing_command_is_named_also_if_the_substitute_is_missing() {
+    let folder = Folder::new("run-neither");
+    let empty = folder.to_str().expect("UTF-8");
+    for command in ["/nowhere/nosuch", "fastproc-nosuch"] {
+        let output = fastproc(&["run", "--library", empty, "--", command])
+            .output()
+            .expect("it can be started");
+        assert_eq!(output.status.code(), Some(127), "{output:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(command), "{errors}");
+    }
+    let output = fastproc(&["run", "--library", empty, "--", "true"])
+        .output()
+        .expect("it can be started");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
 #[test]
 fn a_folder_that_the_loader_would_take_for_others_is_refused() {
     let folder = Folder::new("run-separators");

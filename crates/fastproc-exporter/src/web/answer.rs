@@ -85,7 +85,7 @@ impl Site {
         let authorization = request.headers().get(AUTHORIZATION);
         let asks = rulebook.gate.asks_for_passwords();
         if asks {
-            activity.checks();
+            activity.checks(rulebook.gate.doubts(client));
         }
         match rulebook.gate.admits(authorization, client).await {
             Admission::Granted if asks => activity.admit(),

@@ -4,13 +4,12 @@ mod waiting;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use hyper::header::HeaderValue;
 use ring::{hmac, rand::SystemRandom};
-use tokio::sync::Semaphore;
 
 use self::waiting::{Place, Waiting};
 use super::connections::Client;
@@ -51,21 +50,19 @@ pub(super) struct Gate {
     key: Option<hmac::Key>,
     /// Digests of credentials that were right.
     right: Mutex<Vec<[u8; 32]>>,
-    /// One check at a time, so that trying many passwords takes no more than one CPU. The permit is held until the
-    /// check ends, even if its request is cancelled.
-    one: Arc<Semaphore>,
+    /// One check at a time, so that trying many passwords takes no more than one CPU.
     waiting: Waiting,
 }
 
 impl Gate {
-    pub(super) fn new(users: HashMap<String, String>) -> Self {
+    /// For these users. What the gate before has learnt about clients is kept.
+    pub(super) fn new(users: HashMap<String, String>, before: Option<&Self>) -> Self {
         Self {
             nobody: nobody(users.values()),
             users,
             key: hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok(),
             right: Mutex::new(Vec::new()),
-            one: Arc::new(Semaphore::new(1)),
-            waiting: Waiting::default(),
+            waiting: before.map_or_else(Waiting::default, |gate| gate.waiting.clone()),
         }
     }
 
@@ -77,6 +74,11 @@ impl Gate {
     /// Whether requests need a password.
     pub(super) fn asks_for_passwords(&self) -> bool {
         !self.users.is_empty()
+    }
+
+    /// Whether this client has lately shown a wrong password, and no right one since.
+    pub(super) fn doubts(&self, client: Client) -> bool {
+        self.waiting.doubts(client)
     }
 
     /// Whether this header admits its request.
@@ -103,33 +105,28 @@ impl Gate {
         let Some(colon) = credentials.iter().position(|&byte| byte == b':') else {
             return Admission::Denied;
         };
-        let Some((place, gives_way)) = Place::take(&self.waiting, client) else {
+        let Some((place, turn)) = Place::take(&self.waiting, client) else {
             return Admission::Busy;
         };
         let user = std::str::from_utf8(&credentials[..colon]).unwrap_or_default();
         let is_known = self.users.contains_key(user);
         let hash = self.users.get(user).unwrap_or(&self.nobody).clone();
         let password = credentials[colon + 1..].to_vec();
-        let one = tokio::select! {
-            biased;
-            _ = gives_way => return Admission::Busy,
-            one = Arc::clone(&self.one).acquire_owned() => one,
-        };
-        let Ok(one) = one else {
-            return Admission::Denied;
-        };
-        place.stays();
+        if turn.await.is_err() {
+            return Admission::Busy;
+        }
         // Another request may have checked the same password meanwhile.
         if let Some(digest) = digest
             && lock(&self.right).contains(&digest)
         {
             return Admission::Granted;
         }
+        let waiting = self.waiting.clone();
+        // The place is held until the check ends, even if its request is cancelled.
         let checked = tokio::task::spawn_blocking(move || {
             let is_right = bcrypt::verify(password, &hash).unwrap_or(false) && is_known;
-            // Drop the place first: the next request to get the permit must not count one that has ended.
+            waiting.learn(client, is_right);
             drop(place);
-            drop(one);
             is_right
         });
         if !checked.await.unwrap_or(false) {
@@ -156,18 +153,30 @@ fn decode(header: &HeaderValue) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn header(credentials: &str) -> HeaderValue {
         HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(credentials))).unwrap()
     }
 
-    fn client(last: u8) -> Client {
-        Client::new(std::net::Ipv4Addr::new(127, 0, 0, last).into())
+    fn client(number: u16) -> Client {
+        let [high, low] = number.to_be_bytes();
+        Client::new(std::net::Ipv4Addr::new(127, 0, high, low).into())
+    }
+
+    /// While this place is held, nothing else is checked.
+    fn hold(gate: &Gate) -> Place {
+        let taken = Place::take(&gate.waiting, client(9999)).unwrap();
+        taken.0
     }
 
     fn gate(cost: u32) -> Gate {
-        Gate::new([("a".to_owned(), bcrypt::hash("p:w", cost).unwrap())].into())
+        Gate::new(
+            [("a".to_owned(), bcrypt::hash("p:w", cost).unwrap())].into(),
+            None,
+        )
     }
 
     #[tokio::test]
@@ -190,15 +199,15 @@ mod tests {
 
     #[tokio::test]
     async fn without_users_everybody_may_ask() {
-        let gate = Gate::new(HashMap::new());
+        let gate = Gate::new(HashMap::new(), None);
         assert_eq!(gate.admits(None, client(1)).await, Admission::Granted);
     }
 
-    /// A cancelled request keeps its permit until its hash ends, so that no queue of hashes grows.
+    /// A cancelled request keeps its place until its hash ends, so that no queue of hashes grows.
     #[tokio::test]
     async fn a_broken_off_request_is_counted_until_its_hash_ends() {
         let gate = Arc::new(gate(4));
-        let held = Arc::clone(&gate.one).acquire_owned().await.unwrap();
+        let held = hold(&gate);
         let ask = |last| {
             let gate = Arc::clone(&gate);
             let wrong = header("a:wrong");
@@ -219,52 +228,59 @@ mod tests {
         for request in waiting {
             let _ = request.await;
         }
-        let _free = gate.one.acquire().await.unwrap();
         assert_eq!(gate.waiting.count(None), 0);
     }
 
-    /// 280 wrong passwords from 70 addresses.
+    /// Wrong passwords from more addresses than there are places. No place gets free before the good client has asked.
     #[tokio::test]
-    async fn wrong_passwords_from_many_addresses_keep_out_nobody_whose_password_is_known() {
+    async fn a_client_that_has_shown_no_password_is_let_in_beside_wrong_passwords_from_280_addresses()
+     {
         let gate = Arc::new(gate(4));
-        let ask = |last, credentials| {
+        let ask = |number, credentials| {
             let (gate, header) = (Arc::clone(&gate), header(credentials));
-            tokio::spawn(async move { gate.admits(Some(&header), client(last)).await })
+            tokio::spawn(async move { gate.admits(Some(&header), client(number)).await })
         };
-        assert_eq!(ask(200, "a:p:w").await.unwrap(), Admission::Granted);
-        let held = Arc::clone(&gate.one).acquire_owned().await.unwrap();
-        let mut asked: Vec<_> = (0..280).map(|at| ask((at % 70) as u8, "a:wrong")).collect();
-        while asked.iter().filter(|asked| asked.is_finished()).count() < 280 - waiting::OF_ALL {
+        for attacker in 0..280 {
+            assert_eq!(ask(attacker, "a:wrong").await.unwrap(), Admission::Denied);
+        }
+        let gate_after = Gate::new(gate.users.clone(), Some(&gate));
+        assert!(gate_after.doubts(client(0)), "a reload forgets nothing");
+        let held = hold(&gate);
+        let attack: Vec<_> = (0..280).map(|attacker| ask(attacker, "a:wrong")).collect();
+        while gate.waiting.count(None) < waiting::OF_ALL
+            || attack.iter().filter(|asked| asked.is_finished()).count() < 280 - waiting::OF_ALL
+        {
             tokio::task::yield_now().await;
         }
-        assert_eq!(gate.waiting.count(None), waiting::OF_ALL);
-        assert_eq!(ask(200, "a:p:w").await.unwrap(), Admission::Granted);
-        drop(held);
-        let (mut denied, mut busy) = (0, 0);
-        for asked in asked.drain(..) {
-            match asked.await.unwrap() {
-                Admission::Denied => denied += 1,
-                Admission::Busy => busy += 1,
-                Admission::Granted => panic!("a wrong password"),
-            }
+        let good = ask(1000, "a:p:w");
+        while gate.waiting.count(Some(client(1000))) == 0 && !good.is_finished() {
+            tokio::task::yield_now().await;
         }
-        assert_eq!((denied, busy), (waiting::OF_ALL, 280 - waiting::OF_ALL));
+        drop(held);
+        assert_eq!(good.await.unwrap(), Admission::Granted);
+        // Its password is known now.
+        assert_eq!(ask(1000, "a:p:w").await.unwrap(), Admission::Granted);
+        for asked in attack {
+            assert_ne!(asked.await.unwrap(), Admission::Granted);
+        }
     }
 
     #[tokio::test]
-    async fn the_permit_is_held_while_a_hash_is_checked_for_nobody() {
+    async fn no_other_password_is_checked_while_a_hash_is_checked_for_nobody() {
         let gate = Arc::new(gate(12));
-        let asked = {
+        let ask = |number| {
             let gate = Arc::clone(&gate);
-            tokio::spawn(async move { gate.admits(Some(&header("b:x")), client(1)).await })
+            tokio::spawn(async move { gate.admits(Some(&header("b:x")), client(number)).await })
         };
-        while gate.one.available_permits() != 0 {
+        let gone = ask(1);
+        while gate.waiting.count(None) == 0 {
             tokio::task::yield_now().await;
         }
-        asked.abort();
-        let _ = asked.await;
-        // The request is gone; its permit comes back when its hash has ended.
-        let _free = gate.one.acquire().await.unwrap();
+        // The thread that checks has begun, or will see to a request that is gone.
+        tokio::task::yield_now().await;
+        gone.abort();
+        let _ = gone.await;
+        assert_eq!(ask(2).await.unwrap(), Admission::Denied);
         assert_eq!(gate.waiting.count(None), 0);
     }
 

@@ -89,8 +89,8 @@ fn understand(root: Node<'_>, folder: &Path, named: &Named<'_>) -> Result<WebCon
                     && least < most
                 {
                     config.warnings.push(format!(
-                        "line {}: the hashes of passwords have costs from {least} to {most}. Who asks learns from the time of an \
-                         answer whether a user with less than {most} exists; give all the same cost (htpasswd -B -C {most})",
+                        "line {}: the hashes of passwords have costs from {least} to {most}. The time of an answer \
+                         tells clients whether a user with a lower cost exists; give all the same cost (htpasswd -B -C {most})",
                         key.line()
                     ));
                 }

@@ -70,9 +70,12 @@ impl Connections {
         self.open.len() < self.most || self.close_one(client)
     }
 
-    /// Closes a connection of the client that has the most: one that waits until its password is checked, one without a
-    /// request, the longest idle first, or one that is slow to read its answer. A client that has half of the places
-    /// takes no more from others. A connection that has shown a password stays: the new one did not yet.
+    /// Closes a connection whose client has shown a wrong password and waits for another check. If there is none, closes one
+    /// of the client that has the most: one without a request, the longest idle first, one that is slow to read its answer,
+    /// or one whose password waits to be checked. This check is the first of its client, so it waits in peace if its
+    /// client has no more than the new one: those with many addresses cannot end it by opening connections. A client that
+    /// has half of the places takes no more from others. A connection that has shown a password stays: the new one did not
+    /// yet.
     fn close_one(&mut self, newcomer: Client) -> bool {
         let open = self.open.iter();
         let open = open.filter(|(_, connection)| !connection.activity.is_admitted());
@@ -87,14 +90,17 @@ impl Connections {
                 let its = count(&connection.client);
                 let (phase, since) = connection.activity.get();
                 let can_go = match phase {
-                    Phase::Idle | Phase::Asking | Phase::Checking => true,
+                    Phase::Idle | Phase::Asking | Phase::Checking { is_doubted: true } => true,
+                    Phase::Checking { is_doubted: false } => its > own,
                     Phase::Answering => since.elapsed() > SLOW,
                     Phase::Waiting => false,
                 };
                 let fair = connection.client == newcomer || own <= self.most / 2 || its > own;
+                let is_doubted = phase == Phase::Checking { is_doubted: true };
                 let order = (
+                    !is_doubted,
                     Reverse(its),
-                    phase != Phase::Checking,
+                    matches!(phase, Phase::Checking { .. }),
                     phase == Phase::Answering,
                 );
                 (can_go && fair).then_some((order, since, *id))
@@ -169,28 +175,52 @@ mod tests {
         assert!(table.open("10.0.0.1").await.is_none(), "all wait");
     }
 
+    /// Wrong passwords from many addresses, each with one connection, must not end the check of a right one.
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_a_password_gives_way_to_anybody() {
+    async fn a_first_check_of_a_password_is_ended_for_nobody_but_clients_with_fewer_connections() {
         let mut table = Table::new(3);
-        let (idle, first) = table.open("10.0.0.1").await.unwrap();
-        idle.asked();
-        idle.checks();
-        idle.admit();
-        let (_, second) = table.open("10.0.0.2").await.unwrap();
-        let (checked, third) = table.open("10.0.0.3").await.unwrap();
-        checked.asked();
-        checked.checks();
+        let mut open = Vec::new();
+        for address in ["10.0.0.1", "10.0.0.2", "10.0.0.2"] {
+            let (activity, id) = table.open(address).await.unwrap();
+            activity.asked();
+            activity.checks(false);
+            open.push(id);
+        }
+        let (idle, newcomer) = table.open("10.0.0.3").await.unwrap();
+        assert_eq!(
+            open.iter().map(|&id| table.has(id)).collect::<Vec<_>>(),
+            [true, false, true]
+        );
         table.open("10.0.0.4").await.unwrap();
-        assert!(table.has(first) && table.has(second) && !table.has(third));
+        assert!(!table.has(newcomer), "it waits for nothing: {idle:?}");
+    }
+
+    /// Although the client with wrong passwords has fewer.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_client_has_shown_a_wrong_password_is_closed_before_others() {
+        let mut table = Table::new(3);
+        let mut open = Vec::new();
+        for (address, is_doubted) in [("10.0.0.1", false), ("10.0.0.1", false), ("10.0.0.2", true)]
+        {
+            let (activity, id) = table.open(address).await.unwrap();
+            activity.asked();
+            activity.checks(is_doubted);
+            open.push(id);
+        }
+        table.open("10.0.0.3").await.unwrap();
+        assert_eq!(
+            open.iter().map(|&id| table.has(id)).collect::<Vec<_>>(),
+            [true, true, false]
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_shown_a_password_gives_way_to_nobody() {
+    async fn a_connection_that_has_shown_a_right_password_is_never_closed_for_another() {
         let mut table = Table::new(2);
         for _ in 0..2 {
             let (activity, _) = table.open("10.0.0.1").await.unwrap();
             activity.asked();
-            activity.checks();
+            activity.checks(false);
             activity.admit();
             activity.rest();
         }

@@ -31,7 +31,8 @@ impl Rulebook {
     /// Keeps the gate if the users are the same, since it remembers valid passwords, which take long to check.
     fn new(config: WebConfig, before: Option<&Arc<Gate>>) -> Self {
         let same = before.filter(|gate| gate.is_for(&config.users));
-        let gate = same.map_or_else(|| Arc::new(Gate::new(config.users)), Arc::clone);
+        let new = || Arc::new(Gate::new(config.users, before.map(|gate| &**gate)));
+        let gate = same.map_or_else(new, Arc::clone);
         Self {
             gate,
             headers: config.headers,

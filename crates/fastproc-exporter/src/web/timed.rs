@@ -33,8 +33,8 @@ pub(super) enum Phase {
     Asking,
     /// It reads its answer.
     Answering,
-    /// Its request waits until its password is checked.
-    Checking,
+    /// Its request waits until its password is checked. `is_doubted`: its client has shown a wrong one lately.
+    Checking { is_doubted: bool },
     /// Its request waits for this server.
     Waiting,
 }
@@ -84,10 +84,10 @@ impl Activity {
     }
 
     /// Its password is about to be checked.
-    pub(super) fn checks(&self) {
+    pub(super) fn checks(&self, is_doubted: bool) {
         let mut state = self.state();
         if !state.admitted {
-            state.enter(Phase::Checking);
+            state.enter(Phase::Checking { is_doubted });
         }
     }
 
@@ -160,7 +160,7 @@ impl<T> Timed<T> {
                 Phase::Idle => self.timeouts.idle,
                 Phase::Asking => self.timeouts.header,
                 Phase::Answering => self.timeouts.answer,
-                Phase::Checking | Phase::Waiting => return Ok(()),
+                Phase::Checking { .. } | Phase::Waiting => return Ok(()),
             };
         let timer = self
             .timer

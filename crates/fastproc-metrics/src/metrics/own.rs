@@ -26,6 +26,8 @@ super::families! {
         "Records that changed while they were read, and were read again from /proc.";
     MISSED = "fastproc_processes_missed" Gauge &[],
         "Processes that the walk does not meet, and that are read from /proc.";
+    LEFT_OUT = "fastproc_processes_left_out" Gauge &[],
+        "Processes that are in no group, because a file of theirs in /proc holds what this exporter does not understand.";
     GROWN = "fastproc_arrays_grown_total" Counter &[],
         "Walks that were repeated because an array was too small.";
     EXITS = "fastproc_exits_total" Counter &[],
@@ -153,6 +155,7 @@ pub fn write_own(text: &mut Exposition, own: Own<'_>) {
     if let Some(stats) = own.stats {
         one(&SCAN, "", Value::Nano(stats.took.as_nanos() as u64));
         one(&MISSED, "", Value::Whole(stats.missed.into()));
+        one(&LEFT_OUT, "", Value::Whole(stats.left_out.into()));
     }
     one(&TORN, "", Value::Whole(own.torn));
     one(&GROWN, "", Value::Whole(own.grown));

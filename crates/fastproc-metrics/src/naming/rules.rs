@@ -7,6 +7,7 @@ use super::{
     subject::{Subject, Wants, base},
     template::{NameError, Template},
 };
+use crate::names;
 
 /// Matches a process if all its selectors match.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +110,7 @@ impl Rules {
 }
 
 fn mapped(mapping: &Mapping, subject: &Subject<'_>) -> Option<String> {
-    let comm = String::from_utf8_lossy(subject.comm);
+    let comm = names::text(subject.comm);
     let Some(expression) = mapping.get(subject.comm)? else {
         return Some(comm.into_owned());
     };

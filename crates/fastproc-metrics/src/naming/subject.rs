@@ -1,6 +1,10 @@
 //! The properties by which a process is named.
 
+use std::borrow::Cow;
+
 use fastproc::container::{Labels, Names, Origin, Runtime};
+
+use crate::names;
 
 /// What rules can use of a process.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +53,7 @@ pub struct Container {
 impl Container {
     /// Parses the path of a cgroup; adds the names of `names`.
     pub fn from_cgroup(path: &[u8], names: Option<&mut Names>) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| names::text(bytes).into_owned();
         let origin = Origin::from_cgroup(path);
         let labels = names.and_then(|names| names.get(&origin));
         let name = |of: fn(&Labels) -> &Option<Box<str>>| {
@@ -131,9 +135,10 @@ impl<'a> Subject<'a> {
         self.argv0().map_or(self.comm, base)
     }
 
-    /// The arguments with a space between them.
+    /// The arguments with a space between them. A line that is UTF-8 stays as it is, so that expressions match it.
     pub(super) fn line(&self) -> String {
-        let line = String::from_utf8_lossy(self.trimmed());
+        let line = self.trimmed();
+        let line = std::str::from_utf8(line).map_or_else(|_| names::text(line), Cow::Borrowed);
         line.replace('\0', " ")
     }
 }

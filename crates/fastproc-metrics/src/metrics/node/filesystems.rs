@@ -1,7 +1,7 @@
 //! The file systems of the machine.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::OsStr,
     fs,
     os::{
@@ -99,6 +99,7 @@ impl Filesystems {
         let is_own = mounts::parse(mountinfo).any(|mount| below(folder, &mount.point).is_some());
         self.found.clear();
         let mut places = Vec::new();
+        let mut seen = HashSet::new();
         for mount in mounts::parse(mountinfo) {
             let point = match below(folder, &mount.point) {
                 Some(point) => point,
@@ -115,7 +116,7 @@ impl Filesystems {
                 escape(&shown),
                 escape(&kind)
             );
-            if self.found.iter().any(|(known, _)| *known == labels) {
+            if !seen.insert(labels.clone()) {
                 continue;
             }
             places.push(Place {

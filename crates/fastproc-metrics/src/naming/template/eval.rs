@@ -9,7 +9,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::parse::{Expression, Function, Node};
-use crate::naming::subject::Subject;
+use crate::{names, naming::subject::Subject};
 
 /// The longest name, in bytes.
 const LONGEST: usize = 64 * 1024;
@@ -144,9 +144,9 @@ impl<'a> Process<'a> {
         let Self { subject, matches } = *self;
         match (name, member) {
             ("Cgroups", _) => Value::List(subject.cgroups),
-            ("Comm", _) => Value::Text(String::from_utf8_lossy(subject.comm)),
-            ("ExeBase", _) => Value::Text(String::from_utf8_lossy(subject.exe_base())),
-            ("ExeFull", _) => Value::Text(String::from_utf8_lossy(subject.exe())),
+            ("Comm", _) => Value::Text(names::text(subject.comm)),
+            ("ExeBase", _) => Value::Text(names::text(subject.exe_base())),
+            ("ExeFull", _) => Value::Text(names::text(subject.exe())),
             ("Username", _) => Value::Text(subject.username.into()),
             ("PID", _) => Value::Int(subject.pid.into()),
             ("StartTime", "Unix") => Value::Int((subject.start_unix_ns / 1_000_000_000) as i64),

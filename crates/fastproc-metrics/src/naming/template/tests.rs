@@ -26,6 +26,29 @@ fn render(template: &str) -> Result<String, String> {
     name.map_err(|error| error.to_string())
 }
 
+#[test]
+fn names_that_differ_in_bytes_that_are_not_utf_8_stay_different() {
+    let template = Template::parse("{{.Comm}} {{.ExeBase}} {{.ExeFull}}").expect("a template");
+    for (name, expected) in [
+        (&b"w\xd0"[..], r"w\xd0 w\xd0 w\xd0"),
+        (b"w\xd1", r"w\xd1 w\xd1 w\xd1"),
+    ] {
+        let subject = Subject {
+            pid: 1,
+            comm: name,
+            cmdline: name,
+            username: "",
+            cgroups: &[],
+            container: None,
+            start_unix_ns: 0,
+        };
+        let shown = template.render(&subject, &[].into()).expect("a name");
+        assert_eq!(shown, expected);
+        // Expressions match the line, and may become names.
+        assert_eq!(subject.line(), expected.split(' ').next().expect("a word"));
+    }
+}
+
 /// What process-exporter 0.8.7 makes of each.
 const NAMES: &[(&str, &str)] = &[
     ("{{.Comm}}", "postgres"),
