@@ -190,8 +190,8 @@ mod tests {
         let folder = Folder::new("c-cgroups");
         let write = |path: &str, text: &str| {
             let path = folder.join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("our own");
-            fs::write(path, text).expect("our own");
+            fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
+            fs::write(path, text).expect("the file is written");
         };
         write("cgroup.controllers", "cpu hugetlb memory io pids\n");
         write("a/b/cgroup.controllers", "hugetlb\n");
@@ -226,7 +226,7 @@ mod tests {
                 value(|to| fastproc_cgroups_find(handle, path.as_ptr(), to))
             };
             assert_eq!(find(c"/nothing"), Err(FASTPROC_ERROR_NO_PROCESS));
-            let [a, b] = [c"/a", c"/a/b"].map(|path| find(path).expect("it is there"));
+            let [a, b] = [c"/a", c"/a/b"].map(|path| find(path).expect("the cgroup is shown"));
             assert_eq!(id(3), Err(FASTPROC_ERROR_ARGUMENT));
             let parent = value(|to| fastproc_cgroups_identity_parent(handle, b, to));
             assert_eq!(parent, id(a));

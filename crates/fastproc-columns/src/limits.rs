@@ -141,8 +141,8 @@ mod tests {
         let _ = fs::remove_dir_all(&folder);
         let write = |path: &str, text: &str| {
             let path = folder.join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("our own");
-            fs::write(path, text).expect("our own");
+            fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
+            fs::write(path, text).expect("the file is written");
         };
         for (cgroup, memory, current, cpu, tasks) in [
             ("a", "1000\n", "900\n", "max 100000\n", "max\n"),
@@ -164,7 +164,9 @@ mod tests {
         let mut limit = |path: &str| {
             let id = fs::metadata(folder.join(path.trim_start_matches('/'))).expect("it was made");
             assert_eq!(limits.get(u64::MAX, path.as_bytes()), None);
-            limits.get(id.ino(), path.as_bytes()).expect("it is there")
+            limits
+                .get(id.ino(), path.as_bytes())
+                .expect("the cgroup has limits")
         };
         let inner = Limit {
             memory: Some(500),
@@ -196,7 +198,7 @@ mod tests {
         }
         assert_eq!(Limits::recorded().get(1, b"/"), None);
         assert_eq!((share(None, Some(10)), share(Some(1), None)), (None, None));
-        fs::remove_dir_all(&folder).expect("our own");
+        fs::remove_dir_all(&folder).expect("the folder is removed");
     }
 
     #[test]

@@ -295,8 +295,12 @@ mod tests {
     fn read(lines: &mut CommandLines, pids: &[u32]) -> Vec<Option<u8>> {
         let ids = pids.iter().map(|&pid| (pid, 1));
         lines.prepare(ids.clone().collect());
-        ids.map(|id| lines.next(id).map(|line| line.expect("it is there")[0]))
-            .collect()
+        ids.map(|id| {
+            lines
+                .next(id)
+                .map(|line| line.expect("the line is known")[0])
+        })
+        .collect()
     }
 
     #[test]

@@ -176,7 +176,7 @@ mod tests {
         let directories = Directories::open(collector.host()).expect("/proc can be read");
         let snapshot = collector.snapshot().expect("/proc can be read");
         let is_left = |left: &Left, pid: u32| {
-            let process = snapshot.get(pid).expect("it lives");
+            let process = snapshot.get(pid).expect("the process is shown");
             left.has(process, &directories, &mut Makers::default())
         };
         let own = std::process::id();
@@ -198,7 +198,7 @@ mod tests {
             left.settle(now);
             !is_left(&left, child.id())
         });
-        child.kill().expect("it is ours");
-        child.wait().expect("it is ours");
+        child.kill().expect("the child is killed");
+        child.wait().expect("the child ends");
     }
 }

@@ -169,12 +169,12 @@ mod tests {
         let path = folder.join("socket");
         fs::write(&path, "precious").expect("it can be written");
         assert!(matches!(bind(&path), Err(SocketError::NotASocket(_))));
-        assert_eq!(fs::read(&path).expect("it is there"), b"precious");
-        fs::remove_file(&path).expect("it is ours");
+        assert_eq!(fs::read(&path).expect("the file is read"), b"precious");
+        fs::remove_file(&path).expect("the file is removed");
         drop(bind(&path).expect("there is nothing"));
         let _listener = bind(&path).expect("nobody listens any more");
         assert!(matches!(bind(&path), Err(SocketError::InUse(_))));
-        fs::remove_file(&path).expect("it is ours");
+        fs::remove_file(&path).expect("the file is removed");
     }
 
     #[test]
@@ -193,9 +193,9 @@ mod tests {
         let path = env::temp_dir().join(format!("fastproc-test-group-{}", std::process::id()));
         for (group, mode) in [(None, 0o666), (Some(own.as_str()), 0o660)] {
             let _listener = bind_for(&path, group).expect("nobody listens there");
-            let made = fs::metadata(&path).expect("it is there");
+            let made = fs::metadata(&path).expect("the path exists");
             assert_eq!(made.mode() & 0o777, mode);
-            fs::remove_file(&path).expect("it is ours");
+            fs::remove_file(&path).expect("the file is removed");
         }
         let none = bind_for(&path, Some("no such group"));
         assert!(matches!(none, Err(SocketError::NoGroup(_))));

@@ -237,7 +237,7 @@ mod tests {
         };
         settings.write(&path).expect("a folder of our own");
         assert_eq!(Settings::read(&path, false).expect("valid"), settings);
-        fs::write(&path, "tree = true\n").expect("our own");
+        fs::write(&path, "tree = true\n").expect("the file is written");
         assert!(Settings::read(&path, false).expect("valid").tree);
         for wrong in [
             "trees = true",
@@ -251,10 +251,10 @@ mod tests {
             "[cgroups]\ncolumns = [\"rss\"]",
             "[cgroups]\nfilter = \"memory\"",
         ] {
-            fs::write(&path, wrong).expect("our own");
+            fs::write(&path, wrong).expect("the file is written");
             assert!(Settings::read(&path, false).is_err(), "{wrong}");
         }
-        fs::remove_dir_all(&folder).expect("our own");
+        fs::remove_dir_all(&folder).expect("the folder is removed");
         assert_eq!(
             Settings::read(&path, false).expect("none"),
             Settings::default()
@@ -268,8 +268,9 @@ mod tests {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder of our own");
         let [pipe, long] = ["pipe", "long"].map(|name| folder.join(name));
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("our own");
-        fs::write(&long, " ".repeat((1 << 20) + 1)).expect("our own");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR)
+            .expect("a pipe can be made");
+        fs::write(&long, " ".repeat((1 << 20) + 1)).expect("the file is written");
         for (path, reason) in [
             (pipe.as_path(), "it is not a regular file"),
             (Path::new("/dev/zero"), "it is not a regular file"),
@@ -278,7 +279,7 @@ mod tests {
             let error = Settings::read(path, true).expect_err("it is refused");
             assert_eq!(error.to_string(), reason, "{}", path.display());
         }
-        fs::remove_dir_all(&folder).expect("our own");
+        fs::remove_dir_all(&folder).expect("the folder is removed");
     }
 
     #[test]
@@ -288,14 +289,16 @@ mod tests {
         // A killed run may have left one of this name.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder of our own");
-        fs::write(&precious, "precious").expect("our own");
+        fs::write(&precious, "precious").expect("the file is written");
         for link in [&path, &path.with_extension("toml.new")] {
-            std::os::unix::fs::symlink(&precious, link).expect("our own");
+            std::os::unix::fs::symlink(&precious, link).expect("the link is made");
         }
-        Settings::default().write(&path).expect("our own");
-        assert_eq!(fs::read(&precious).expect("our own"), b"precious");
-        assert!(path.symlink_metadata().expect("it is there").is_file());
-        fs::remove_dir_all(&folder).expect("our own");
+        Settings::default()
+            .write(&path)
+            .expect("the file is written");
+        assert_eq!(fs::read(&precious).expect("the file is read"), b"precious");
+        assert!(path.symlink_metadata().expect("the path exists").is_file());
+        fs::remove_dir_all(&folder).expect("the folder is removed");
     }
 
     #[test]
@@ -340,6 +343,6 @@ mod tests {
         assert!(is_shown(
             |options| (options.cgroups, options.tree) = (true, true)
         ));
-        fs::remove_dir_all(&folder).expect("our own");
+        fs::remove_dir_all(&folder).expect("the folder is removed");
     }
 }

@@ -448,11 +448,13 @@ mod tests {
             interval: 1.0,
         };
         let mut running = Running::start(&shell).expect("there is a shell");
-        let before = running.cpu().expect("it runs");
-        while running.cpu().expect("it runs") == before {
+        let before = running.cpu().expect("/proc shows the process");
+        while running.cpu().expect("/proc shows the process") == before {
             let soon = Duration::from_millis(10);
-            running.read(soon, &mut Vec::new()).expect("it is ours");
+            running
+                .read(soon, &mut Vec::new())
+                .expect("the terminal can be read");
         }
-        assert!(running.resident_mb().expect("it runs") > 0.0);
+        assert!(running.resident_mb().expect("/proc shows the process") > 0.0);
     }
 }

@@ -74,7 +74,7 @@ pub use folder::Folder;
 pub use hung_fuse::HungFuse;
 pub use moving::Moving;
 pub use reborn::Reborn;
-pub use rerun::{again, is_case, is_rerun, name_of, rerun};
+pub use rerun::{again, is_case, is_rerun, name_of, own_process, rerun};
 pub use sleepers::Sleepers;
 pub use storm::{Storm, Tally};
 pub use testbed::{Options, TestProcess, Testbed, catalogue};

@@ -44,6 +44,20 @@ pub fn rerun<T: Fn()>(test: T, case: &str) -> Output {
     output
 }
 
+/// Whether this process runs only this test. If not, runs the test in a process of its own. cargo-nextest gives one to each.
+///
+/// # Panics
+///
+/// If it fails there.
+#[track_caller]
+pub fn own_process<T: Fn()>(test: T) -> bool {
+    if is_rerun() || env::var_os("NEXTEST_EXECUTION_MODE").is_some() {
+        return true;
+    }
+    rerun(test, "a process of its own");
+    false
+}
+
 /// Whether [`rerun`] started this process with this case.
 pub fn is_case(case: &str) -> bool {
     env::var(CASE).is_ok_and(|now| now == case)

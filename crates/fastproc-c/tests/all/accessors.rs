@@ -38,7 +38,7 @@ fn is_of_the_moment(path: &str) -> bool {
 
 /// An accessor of the header: its name and the type of its value.
 fn accessors() -> Vec<(String, String)> {
-    let header = fs::read_to_string("include/fastproc.h").expect("it is here");
+    let header = fs::read_to_string("include/fastproc.h").expect("the file is read");
     let declarations = header.split_inclusive(';').filter_map(|part| {
         let text = part
             .rsplit("*/")
@@ -81,7 +81,7 @@ fn program(folder: &Path) -> PathBuf {
     }
     fs::write(folder.join("accessors.inc"), lines).expect("it can be written");
     let source = folder.join("every.c");
-    fs::copy("tests/all/every.c", &source).expect("it is here");
+    fs::copy("tests/all/every.c", &source).expect("the file can be copied");
     common::compile(folder, &source)
 }
 
@@ -360,7 +360,7 @@ fn an_undumpable_process_does_not_see_its_own_io() {
     let prefix = common::install("undumpable");
     let every = program(&prefix);
     // Others may execute it, but not read it.
-    fs::set_permissions(&every, fs::Permissions::from_mode(0o711)).expect("it is ours");
+    fs::set_permissions(&every, fs::Permissions::from_mode(0o711)).expect("its mode is set");
     for source in ["bpf", "procfs"] {
         // A shell executes the program, because a program that setpriv executes can still read any file.
         let mut command = nobody_with_bpf(Path::new("sh"));

@@ -6,21 +6,16 @@ use std::{
     fs,
     process::{Child, Command, Stdio},
     ptr,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use fastproc_c::*;
-use fastproc_testbed::{alone, gate};
+use fastproc_testbed::{alone, gate, own_process};
 
 /// Counts allocated bytes.
 struct Counting;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-/// One test at a time, because the count is global.
-static ALONE: Mutex<()> = Mutex::new(());
 
 // SAFETY: forwards to the system's allocator, and adds to a number.
 unsafe impl GlobalAlloc for Counting {
@@ -77,7 +72,7 @@ impl Sleeper {
             .arg("1000")
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        Self(command.spawn().expect("it is there"))
+        Self(command.spawn().expect("the program starts"))
     }
 
     fn id(&self) -> u32 {
@@ -94,7 +89,6 @@ impl Drop for Sleeper {
 
 #[test]
 fn wrong_arguments_return_an_error_with_a_message() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: as the header requires, except for the calls that must be refused.
     unsafe {
         assert_eq!(
@@ -146,7 +140,8 @@ fn wrong_arguments_return_an_error_with_a_message() {
         assert!(message().contains("FASTPROC_CPU"), "{}", message());
         assert_eq!(fastproc_thread_count(handle), 0);
         assert!(message().contains("FASTPROC_THREADS"), "{}", message());
-        let own = value(|to| fastproc_find(handle, std::process::id(), to)).expect("it is there");
+        let own = value(|to| fastproc_find(handle, std::process::id(), to))
+            .expect("the process is shown");
         assert_eq!(
             value(|to| fastproc_change_born(handle, own, to)),
             Err(FASTPROC_ERROR_NO_SNAPSHOT)
@@ -170,7 +165,7 @@ fn wrong_arguments_return_an_error_with_a_message() {
             fastproc_name(handle, own, &raw mut text, ptr::null_mut()),
             FASTPROC_OK
         );
-        let comm = fs::read_to_string("/proc/self/comm").expect("it runs");
+        let comm = fs::read_to_string("/proc/self/comm").expect("/proc is mounted");
         assert_eq!(CStr::from_ptr(text).to_str(), Ok(comm.trim_end()));
 
         assert_eq!(fastproc_close(handle), FASTPROC_OK);
@@ -189,7 +184,6 @@ fn wrong_arguments_return_an_error_with_a_message() {
 
 #[test]
 fn a_child_is_told_to_open_its_own() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let handle = open(0, Some(c"procfs")).expect("it needs nothing");
     // SAFETY: as the header requires; the child exits at once, and does nothing that a fork of a threaded process must
     // not do.
@@ -217,14 +211,13 @@ fn a_child_is_told_to_open_its_own() {
 
 #[test]
 fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let old = Sleeper::start();
     let handle = open(FASTPROC_CPU | FASTPROC_THREADS, None).expect("a source");
     // SAFETY: as the header requires.
     unsafe {
         assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
         assert_eq!(fastproc_difference(handle), FASTPROC_OK);
-        let place = value(|to| fastproc_find(handle, old.id(), to)).expect("it is there");
+        let place = value(|to| fastproc_find(handle, old.id(), to)).expect("the process is shown");
         assert_eq!(
             value(|to| fastproc_change_cpu_share(handle, place, to)),
             Err(FASTPROC_UNKNOWN)
@@ -244,7 +237,8 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
         while used() - start < 60_000 {}
 
         assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
-        let own = value(|to| fastproc_find(handle, std::process::id(), to)).expect("it is there");
+        let own = value(|to| fastproc_find(handle, std::process::id(), to))
+            .expect("the process is shown");
         assert_eq!(
             value(|to| fastproc_change_born(handle, own, to)),
             Err(FASTPROC_ERROR_NO_SNAPSHOT)
@@ -261,7 +255,8 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
                 value(|to| fastproc_change_read_bytes_per_second(handle, own, to)),
                 Err(FASTPROC_UNKNOWN)
             );
-            let place = value(|to| fastproc_find(handle, new.id(), to)).expect("it is there");
+            let place =
+                value(|to| fastproc_find(handle, new.id(), to)).expect("the process is shown");
             assert_eq!(
                 value(|to| fastproc_change_born(handle, place, to)),
                 Ok(true)
@@ -275,7 +270,7 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
         let places = 0..fastproc_thread_count(handle);
         let mut own =
             places.filter(|&place| value(|to| fastproc_thread_tid(handle, place, to)) == Ok(tid));
-        let own = own.next().expect("it is there");
+        let own = own.next().expect("the cgroup has a record");
         let cpu_ns = value(|to| fastproc_thread_change_cpu_ns(handle, own, to)).expect("known");
         assert!(cpu_ns >= 50_000_000, "{cpu_ns}");
         drop(new);
@@ -315,7 +310,7 @@ unsafe fn look(handle: *mut Fastproc) -> usize {
 }
 
 fn resident_bytes() -> u64 {
-    let statm = fs::read_to_string("/proc/self/statm").expect("it runs");
+    let statm = fs::read_to_string("/proc/self/statm").expect("/proc is mounted");
     let pages = statm
         .split(' ')
         .nth(1)
@@ -325,10 +320,9 @@ fn resident_bytes() -> u64 {
 
 #[test]
 fn nothing_is_allocated_for_a_process() {
-    if !gate::bpf() {
+    if !gate::bpf() || !own_process(nothing_is_allocated_for_a_process) {
         return;
     }
-    let _one_at_a_time = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let _alone = alone();
     let handle = open(FASTPROC_THREE_FILES, Some(c"bpf")).expect("BPF can be used");
     let sleepers: Vec<Sleeper> = (0..100).map(|_| Sleeper::start()).collect();
@@ -367,8 +361,14 @@ fn nothing_is_allocated_for_a_process() {
 
 #[test]
 fn handles_can_be_opened_again_and_again() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let descriptors = || fs::read_dir("/proc/self/fd").expect("it runs").count();
+    if !own_process(handles_can_be_opened_again_and_again) {
+        return;
+    }
+    let descriptors = || {
+        fs::read_dir("/proc/self/fd")
+            .expect("/proc is mounted")
+            .count()
+    };
     // SAFETY: as the header requires.
     unsafe {
         let first = open(0, Some(c"procfs")).expect("it needs nothing");

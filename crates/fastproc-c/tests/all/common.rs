@@ -19,10 +19,10 @@ pub const NOBODY: u32 = 65534;
 
 /// Builds the library in this folder from the archive that cargo built for this test.
 pub fn build(folder: &Path) {
-    let test = env::current_exe().expect("it runs");
+    let test = env::current_exe().expect("/proc shows this program");
     let built = test.parent().expect("it is in deps/");
     let archives = fs::read_dir(built)
-        .expect("it is there")
+        .expect("the folder is read")
         .filter_map(|entry| {
             let path = entry.ok()?.path();
             let name = path.file_name()?.to_str()?;
@@ -38,9 +38,9 @@ pub fn install(name: &str) -> Folder {
     let prefix = Folder::new(name);
     let (lib, include) = (prefix.join("lib"), prefix.join("include"));
     build(&lib);
-    fs::remove_file(lib.join("fastproc-uninstalled.pc")).expect("it is there");
-    fs::create_dir_all(&include).expect("a folder can be made");
-    fs::rename(lib.join("fastproc.h"), include.join("fastproc.h")).expect("it is there");
+    fs::remove_file(lib.join("fastproc-uninstalled.pc")).expect("the file is removed");
+    fs::create_dir_all(&include).expect("the folder is made");
+    fs::rename(lib.join("fastproc.h"), include.join("fastproc.h")).expect("the file is renamed");
     prefix
 }
 

@@ -15,7 +15,7 @@ use crate::common::{NOBODY, Served, run};
 use fastproc_testbed::{Folder, gate, wait_for, wait_until};
 
 fn examples() -> Vec<PathBuf> {
-    let files = fs::read_dir("examples").expect("they are here");
+    let files = fs::read_dir("examples").expect("the folder is read");
     let mut files: Vec<_> = files
         .map(|file| file.expect("it is listed").path())
         .collect();
@@ -35,7 +35,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
         command
     };
     let own = std::process::id();
-    let name = fs::read_to_string("/proc/self/comm").expect("it runs");
+    let name = fs::read_to_string("/proc/self/comm").expect("/proc is mounted");
 
     let text = run(example("by_memory").arg("1000000"));
     let mut sizes = Vec::new();
@@ -70,7 +70,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
             .is_ok_and(|rss| rss > 1 << 20),
         "{text}"
     );
-    let line = fs::read_to_string("/proc/self/cmdline").expect("it runs");
+    let line = fs::read_to_string("/proc/self/cmdline").expect("/proc is mounted");
     assert_eq!(
         value("cmdline "),
         line.trim_end_matches('\0').replace('\0', " ")
@@ -100,7 +100,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
     let mut child = Command::new("sleep")
         .arg("1000")
         .spawn()
-        .expect("it is there");
+        .expect("the program starts");
     let folder = PathBuf::from(format!("/proc/{}", child.id()));
     let sleeps =
         || fs::read_to_string(folder.join("wchan")).is_ok_and(|wchan| wchan.contains("sleep"));
@@ -128,8 +128,8 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
             (before, ours) = look();
         }
     }
-    child.kill().expect("it is ours");
-    child.wait().expect("it is ours");
+    child.kill().expect("the child is killed");
+    child.wait().expect("the child ends");
     assert_eq!(ours, before);
 }
 
@@ -193,7 +193,7 @@ fn a_program_is_built_with_what_lies_where_the_library_was_built() {
         .env_remove("LD_LIBRARY_PATH")
         .env("FASTPROC_SOCKET", folder.join("nowhere"))
         .arg(&own));
-    let name = fs::read_to_string("/proc/self/comm").expect("it runs");
+    let name = fs::read_to_string("/proc/self/comm").expect("/proc is mounted");
     assert!(
         text.lines()
             .any(|line| line.strip_prefix("name ") == Some(name.trim_end())),
@@ -221,7 +221,7 @@ fn the_library_has_what_the_header_declares_by_versions() {
         .filter_map(|line| line.split(' ').nth(2))
         .filter(|symbol| *symbol != "FASTPROC_0")
         .collect();
-    let header = fs::read_to_string("include/fastproc.h").expect("it is here");
+    let header = fs::read_to_string("include/fastproc.h").expect("the file is read");
     let declared: BTreeSet<_> = header
         .lines()
         .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))

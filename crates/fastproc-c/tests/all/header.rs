@@ -10,7 +10,7 @@ const HEADER: &str = "include/fastproc.h";
 
 /// The header that the functions and their documentation generate.
 fn generated() -> String {
-    let config = cbindgen::Config::from_file("cbindgen.toml").expect("it is here");
+    let config = cbindgen::Config::from_file("cbindgen.toml").expect("cbindgen.toml can be read");
     let sources = [
         "src/constants.rs",
         "src/exports.rs",
@@ -24,7 +24,7 @@ fn generated() -> String {
     }
     let accessors = Path::new(env!("OUT_DIR")).join("accessors.rs");
     let mut text = Vec::new();
-    let introduction = fs::read_to_string("include/introduction.h").expect("it is here");
+    let introduction = fs::read_to_string("include/introduction.h").expect("the file is read");
     let bindings = builder
         .with_src(accessors)
         .with_header(introduction.trim())
@@ -115,7 +115,7 @@ const TYPES: &[&str] = &[
 #[test]
 fn the_manual_has_every_function() {
     const MANUAL: &str = "fastproc.3";
-    let manual = fs::read_to_string(MANUAL).expect("it is here");
+    let manual = fs::read_to_string(MANUAL).expect("the file is read");
     let list = listed(&generated());
     assert!(list.contains("fastproc_memory_vsize_bytes"), "{list}");
     let (before, rest) = manual
@@ -126,7 +126,7 @@ fn the_manual_has_every_function() {
     if env::var_os("FASTPROC_WRITE_HEADER").is_some() {
         fs::write(MANUAL, &new).expect("it can be written");
     }
-    let manual = fs::read_to_string(MANUAL).expect("it is here");
+    let manual = fs::read_to_string(MANUAL).expect("the file is read");
     assert!(
         manual == new,
         "{MANUAL} is old: write it anew by `make c-header`"

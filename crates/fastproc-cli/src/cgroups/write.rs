@@ -287,9 +287,9 @@ mod tests {
     /// What is written of a hierarchy with a cgroup, twice.
     fn written(format: Format, is_repeated: bool) -> (u64, String) {
         let folder = Folder::new("cgroups-write");
-        fs::create_dir(folder.join("a, \"b\"")).expect("our own");
-        fs::write(folder.join("cgroup.controllers"), "memory\n").expect("our own");
-        fs::write(folder.join("a, \"b\"/memory.current"), "4096\n").expect("our own");
+        fs::create_dir(folder.join("a, \"b\"")).expect("root may make a cgroup");
+        fs::write(folder.join("cgroup.controllers"), "memory\n").expect("the file is written");
+        fs::write(folder.join("a, \"b\"/memory.current"), "4096\n").expect("the file is written");
         let mut cgroups = Cgroups::builder()
             .fields(Fields::MEMORY)
             .open_recorded(&folder)
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_name_is_no_formula_if_that_is_asked_for() {
         let folder = Folder::new("cgroups-formula");
-        fs::create_dir(folder.join("=1+1")).expect("our own");
+        fs::create_dir(folder.join("=1+1")).expect("root may make a cgroup");
         let mut cgroups = Cgroups::builder()
             .open_recorded(&folder)
             .expect("it is a folder");
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn the_total_says_how_many_are_left_out() {
         let folder = Folder::new("cgroups-left-out");
-        fs::create_dir(folder.join("long")).expect("our own");
+        fs::create_dir(folder.join("long")).expect("root may make a cgroup");
         let bounds = Bounds {
             path_bytes: "/lon".len(),
             ..Bounds::default()

@@ -266,11 +266,11 @@ mod tests {
         // All users may write to a folder for temporary files, so this one is in the root directory.
         let base = RootFolder::new();
         let folder = base.0.join("a/procps");
-        fs::create_dir_all(&folder).expect("root may");
+        fs::create_dir_all(&folder).expect("the folder is made");
         let library = folder.join("libproc2.so.0");
-        fs::write(&library, "").expect("root may");
+        fs::write(&library, "").expect("the file is written");
         let mode = |path: &Path, mode| {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("root may");
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode is set");
         };
         for path in [&base.0, &base.0.join("a"), &folder] {
             mode(path, 0o755);
@@ -278,14 +278,18 @@ mod tests {
         mode(&library, 0o644);
         assert_eq!(roots_alone(&folder), Ok(()));
         for path in [&library, &folder, &base.0.join("a"), &base.0] {
-            chown(path, Some(1000), None).expect("root may");
+            chown(path, Some(1000), None).expect("root sets the owner");
             assert!(
                 roots_alone(&folder).is_err(),
                 "{} is another's",
                 path.display()
             );
-            chown(path, Some(0), None).expect("root may");
-            let before = path.metadata().expect("it is there").permissions().mode();
+            chown(path, Some(0), None).expect("root sets the owner");
+            let before = path
+                .metadata()
+                .expect("the path exists")
+                .permissions()
+                .mode();
             for writable in [0o020, 0o002] {
                 mode(path, before | writable);
                 assert!(
@@ -298,7 +302,7 @@ mod tests {
             assert_eq!(roots_alone(&folder), Ok(()));
         }
         let elsewhere = Folder::new("elsewhere");
-        symlink(&*elsewhere, folder.join("libproc2.so.1")).expect("root may");
+        symlink(&*elsewhere, folder.join("libproc2.so.1")).expect("the link is made");
         assert!(roots_alone(&folder).is_err(), "a link leads elsewhere");
     }
 
@@ -308,7 +312,7 @@ mod tests {
     impl RootFolder {
         fn new() -> Self {
             let path = PathBuf::from(format!("/fastproc-test-{}", std::process::id()));
-            fs::create_dir(&path).expect("root may");
+            fs::create_dir(&path).expect("the folder is made");
             Self(path)
         }
     }

@@ -125,11 +125,11 @@ fn substitute(folder: &Folder, name: &str) -> String {
     let (real, substitute) = (folder.join("real"), folder.join(name));
     let library = "libproc2.so.0";
     for made in [&real, &substitute] {
-        fs::create_dir_all(made).expect("it is ours");
+        fs::create_dir_all(made).expect("the folder is made");
     }
-    fs::write(real.join(library), "").expect("it is ours");
+    fs::write(real.join(library), "").expect("the file is written");
     let names = format!("\0{}\0", real.join(library).display());
-    fs::write(substitute.join(library), names).expect("it is ours");
+    fs::write(substitute.join(library), names).expect("the file is written");
     substitute.to_str().expect("UTF-8").to_owned()
 }
 

@@ -208,9 +208,9 @@ fn an_exited_process_has_its_container() {
     wait_until("an exit", || {
         let status = cgroup.command("exec sleep 0").status();
         assert!(status.expect("sh runs").success());
-        exits.try_wait().expect("it is ours").is_some()
+        exits.try_wait().expect("it is our child").is_some()
     });
-    let output = exits.wait_with_output().expect("it is ours");
+    let output = exits.wait_with_output().expect("the child ends");
     let row: Value = serde_json::from_slice(&output.stdout).expect("a row");
     assert_eq!(row["container"], ID);
     assert_eq!(row["pod_uid"], UID);
@@ -278,7 +278,7 @@ fn the_hierarchy_may_be_mounted_at_another_folder() {
     assert_eq!(below.lines().collect::<Vec<_>>(), ["path", "/", "/inner"]);
     let refused = fastproc(&["--cgroup-root", "/proc", "ps"])
         .output()
-        .expect("it runs");
+        .expect("the program starts");
     let text = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{text}");
     assert!(text.contains("/proc/self/mountinfo"), "{text}");

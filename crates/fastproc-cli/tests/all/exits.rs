@@ -38,7 +38,7 @@ impl Recording {
 
     /// Interrupts it. Returns its exit status and its messages.
     fn end(self) -> (Option<i32>, String) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("the signal is sent");
         ended(self.child)
     }
 }
@@ -117,7 +117,7 @@ fn a_table_has_one_heading_and_as_many_rows_as_are_asked_for() {
     let mut child = start(&arguments);
     wait_until("two processes are told of", || {
         sh("exit 0");
-        child.try_wait().expect("it is ours").is_some()
+        child.try_wait().expect("it is our child").is_some()
     });
     let output = child.wait_with_output().expect("it ends");
     let text = String::from_utf8(output.stdout).expect("text");

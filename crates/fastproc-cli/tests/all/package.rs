@@ -63,7 +63,7 @@ fn install_pages(deb: &Value, generated: &Path, man: &Path) -> usize {
             ],
             None => vec![source.into()],
         };
-        fs::create_dir_all(man.join(section)).expect("a folder can be made");
+        fs::create_dir_all(man.join(section)).expect("the folder is made");
         for file in files {
             let text = fs::read(&file).expect("a page");
             let name = file.file_name().expect("it has a name").to_string_lossy();
@@ -100,7 +100,7 @@ fn every_installed_page_is_found_by_man_and_whatis() {
             .env("LC_ALL", "C.UTF-8")
             .args(arguments)
             .output()
-            .expect("it is there");
+            .expect("the program starts");
         let (text, words) = (output.stdout, output.stderr);
         let (text, words) = (
             String::from_utf8_lossy(&text),
@@ -152,7 +152,7 @@ fn the_exporter_is_neither_enabled_nor_started_by_the_package() {
     let (deb, _) = manifest();
     assert_eq!(deb["systemd-units"]["enable"], false);
     assert_eq!(deb["systemd-units"]["start"], false);
-    let postinst = fs::read_to_string("../../packaging/postinst").expect("it is there");
+    let postinst = fs::read_to_string("../../packaging/postinst").expect("the file is read");
     let commands = postinst
         .lines()
         .filter(|line| line.contains("deb-systemd-"));
@@ -188,7 +188,7 @@ fn packaged_files_that_no_build_makes_exist() {
 
 #[test]
 fn the_crates_are_published_after_those_that_they_depend_on() {
-    let text = fs::read_to_string("../../CONTRIBUTING.md").expect("it is there");
+    let text = fs::read_to_string("../../CONTRIBUTING.md").expect("the file is read");
     let order: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("    cargo publish -p "))
@@ -259,7 +259,7 @@ fn published_crates_say_what_they_are() {
 
 #[test]
 fn the_changelog_of_the_package_begins_with_this_version() {
-    let text = fs::read_to_string("../../packaging/changelog").expect("it is there");
+    let text = fs::read_to_string("../../packaging/changelog").expect("the file is read");
     let begins = format!("fastproc ({}-", env!("CARGO_PKG_VERSION"));
     assert!(text.starts_with(&begins), "{text}");
 }

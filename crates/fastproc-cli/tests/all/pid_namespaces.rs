@@ -88,7 +88,7 @@ fn nested(times: usize) {
     if !gate::bpf() || !gate::programs(&["unshare"]) {
         return;
     }
-    let test = std::env::current_exe().expect("it runs");
+    let test = std::env::current_exe().expect("/proc shows this program");
     let test = test.to_str().expect("a path of UTF-8");
     let one = [&UNSHARE[..], &OWN_PROC, &["--"]].concat();
     let output = run(&[
@@ -265,7 +265,7 @@ fn exits_are_those_of_the_proc_elsewhere() {
         ends.wait().expect("it is a child");
         ends.id()
     });
-    recording.kill().expect("it runs");
+    recording.kill().expect("the child is killed");
     recording.wait().expect("it is a child");
     assert_eq!(line, format!("{pid},73"));
 }

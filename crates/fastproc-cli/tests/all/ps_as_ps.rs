@@ -247,7 +247,7 @@ fn sizes_are_numbers_of_kibibytes() {
         .expect("a row")
         .split_whitespace()
         .collect();
-    let status = std::fs::read_to_string("/proc/self/status").expect("it runs");
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");
     for (column, name) in [(4, "VmSize:"), (5, "VmHWM:")] {
         let most = status.lines().find_map(|line| line.strip_prefix(name));
         let most = most.and_then(|most| most.trim().strip_suffix(" kB"));

@@ -45,7 +45,7 @@ fn a_program_of_the_same_name_is_not_taken_for_the_one_before() {
     let admitted = Lines::new(filtered.stdout.take().expect("a pipe")).line("a row");
     assert!(admitted.contains("second"), "{admitted}");
     for child in [&mut all, &mut filtered, &mut shell] {
-        child.kill().expect("it is ours");
-        child.wait().expect("it is ours");
+        child.kill().expect("the child is killed");
+        child.wait().expect("the child ends");
     }
 }

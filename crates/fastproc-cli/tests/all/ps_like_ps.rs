@@ -94,7 +94,7 @@ fn ours(form: As, field: &str, pids: &str) -> BTreeMap<u32, String> {
             let output = fastproc(&table)
                 .env("TZ", "Asia/Kathmandu")
                 .output()
-                .expect("it runs");
+                .expect("the program starts");
             let values = by_pid(&String::from_utf8(output.stdout).expect("text"));
             let date = |value: String| {
                 if matches!(form, As::Date) {
@@ -399,7 +399,7 @@ fn processes_are_selected_as_in_ps() {
     assert_eq!(both, [pids[0].clone()]);
     let none = shown(&["-p", &pids[0], "--filter", "pid == 0"]);
     assert!(none.is_empty());
-    let name = std::fs::read_to_string("/proc/self/comm").expect("it runs");
+    let name = std::fs::read_to_string("/proc/self/comm").expect("/proc is mounted");
     assert!(shown(&["-C", name.trim()]).contains(&std::process::id().to_string()));
     let ours = shown(&["-u", &rustix::process::geteuid().as_raw().to_string()]);
     assert!(ours.contains(&std::process::id().to_string()));
@@ -426,7 +426,7 @@ fn a_tree_has_children_below_their_parents() {
         "--sort",
         "-pid",
     ]);
-    child.kill().expect("it lives");
+    child.kill().expect("the child is killed");
     child.wait().expect("it ends");
     let lines: Vec<_> = text.lines().map(str::trim).collect();
     assert!(lines[0].starts_with(&parent), "{text}");

@@ -142,7 +142,7 @@ fn the_share_of_memory_is_of_what_meminfo_says() {
         .arg(small)
         .arg(env!("CARGO_BIN_EXE_fastproc"))
         .output()
-        .expect("it runs");
+        .expect("the program starts");
     let text = String::from_utf8_lossy(&output.stdout);
     let share: Option<f64> = text
         .split_whitespace()

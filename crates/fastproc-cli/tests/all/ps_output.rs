@@ -42,7 +42,8 @@ fn named(testbed: &Testbed) -> (String, BTreeMap<u64, Vec<u8>>) {
         .processes()
         .iter()
         .map(|process| {
-            let mut comm = fs::read(format!("/proc/{}/comm", process.pid)).expect("it lives");
+            let mut comm =
+                fs::read(format!("/proc/{}/comm", process.pid)).expect("/proc shows the process");
             comm.pop();
             (process.pid.into(), comm)
         })
@@ -216,7 +217,7 @@ fn odd_arguments_survive() {
     assert_eq!(rows.len(), names.len());
     for row in &rows {
         let pid = row["pid"].as_u64().expect("a pid");
-        let line = fs::read(format!("/proc/{pid}/cmdline")).expect("it lives");
+        let line = fs::read(format!("/proc/{pid}/cmdline")).expect("/proc shows the process");
         let arguments: Vec<_> = row["cmdline"]
             .as_array()
             .expect("arguments")
@@ -249,7 +250,10 @@ fn a_line_is_no_wider_than_the_terminal() {
     let (filter, _) = named(&testbed);
     let narrow = |columns: &str, width: &str| {
         let mut command = fastproc(&["ps", "--fields", columns, "--filter", &filter]);
-        let output = command.env("COLUMNS", width).output().expect("it runs");
+        let output = command
+            .env("COLUMNS", width)
+            .output()
+            .expect("the program starts");
         String::from_utf8(output.stdout).expect("text")
     };
     let text = narrow("pid,comm,cmdline", "60");
@@ -349,7 +353,7 @@ fn threads_have_rows_of_their_own() {
             &filter,
         ]);
         let mut threads: Vec<u64> = fs::read_dir(format!("/proc/{}/task", process.pid))
-            .expect("it lives")
+            .expect("/proc shows the process")
             .map(|entry| {
                 entry
                     .expect("an entry")
@@ -367,7 +371,7 @@ fn threads_have_rows_of_their_own() {
         assert_eq!(shown, threads, "{}", process.label);
         for row in &rows {
             let mut comm = fs::read(format!("/proc/{}/task/{}/comm", process.pid, row["tid"]))
-                .expect("it lives");
+                .expect("/proc shows the process");
             comm.pop();
             assert_eq!(bytes(&row["comm"]), comm, "{}", process.label);
         }
@@ -422,9 +426,9 @@ fn missed_intervals_are_skipped() {
     let pid = Pid::from_child(&child);
     for _ in 0..3 {
         times.push(time(lines.next().expect("a row")));
-        kill_process(pid, Signal::STOP).expect("it lives");
+        kill_process(pid, Signal::STOP).expect("the signal is sent");
         sleep(Duration::from_millis(330));
-        kill_process(pid, Signal::CONT).expect("it lives");
+        kill_process(pid, Signal::CONT).expect("the signal is sent");
     }
     times.extend(lines.map(time));
     assert!(child.wait().expect("it ends").success());

@@ -230,8 +230,8 @@ fn exits_show_nobody_the_arguments_of_others() {
         {
             told.push(lines.line("what exits and executes"));
         }
-        recording.kill().expect("it is ours");
-        recording.wait().expect("it is ours");
+        recording.kill().expect("the child is killed");
+        recording.wait().expect("the child ends");
         let of = |pid: u32| {
             told.iter()
                 .filter(move |line| line.contains(&format!(",{pid},")))
@@ -305,7 +305,7 @@ fn an_undumpable_process_does_not_see_its_own_io() {
     let copy = folder.join("fastproc");
     common::install(env!("CARGO_BIN_EXE_fastproc"), &copy);
     // Others may execute it, but not read it.
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o111)).expect("it is ours");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o111)).expect("its mode is set");
     for source in ["bpf", "procfs"] {
         // A shell becomes the command, and so knows its pid. It can no longer read files as root.
         let script = format!(

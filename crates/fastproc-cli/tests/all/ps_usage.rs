@@ -313,12 +313,12 @@ fn a_full_disk_is_told() {
     let full = File::options()
         .write(true)
         .open("/dev/full")
-        .expect("it is there");
+        .expect("the file is opened");
     let output = fastproc(&["ps"])
         .stdout(full)
         .stderr(Stdio::piped())
         .output()
-        .expect("it runs");
+        .expect("the program starts");
     let errors = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(

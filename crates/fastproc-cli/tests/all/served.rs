@@ -166,7 +166,7 @@ impl Own {
         install("/bin/sleep", &sleep);
         let hidden = served.folder.join("hidden");
         install("/bin/sleep", &hidden);
-        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o111)).expect("it is ours");
+        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o111)).expect("its mode is set");
         let start = |program: &PathBuf, gid| {
             Command::new(program)
                 .arg("1000")

@@ -182,12 +182,12 @@ fn ps_shows_where_a_program_lies_now() {
         fs::read(&line).is_ok_and(|line| line.ends_with(b"1000\0"))
     });
     shows(first.display().to_string());
-    fs::rename(&first, &second).expect("it is ours");
+    fs::rename(&first, &second).expect("the file is renamed");
     shows(second.display().to_string());
-    fs::remove_file(&second).expect("it is ours");
+    fs::remove_file(&second).expect("the file is removed");
     shows(format!("{} (deleted)", second.display()));
-    child.kill().expect("it lives");
-    child.wait().expect("it is ours");
+    child.kill().expect("the child is killed");
+    child.wait().expect("the child ends");
 }
 
 /// As systemd starts it for fastproc.socket: the socket exists before the service starts, and after it has ended.

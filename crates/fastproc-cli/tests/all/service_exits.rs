@@ -41,8 +41,8 @@ fn a_user_sees_what_ends_and_of_others_not_how() {
         told.starts_with(&format!("{own},nobody,sh,7,1792,")) && told.contains(&word),
         "{told}"
     );
-    child.kill().expect("it is ours");
-    child.wait().expect("it is ours");
+    child.kill().expect("the child is killed");
+    child.wait().expect("the child ends");
     let refused = served.command(NOBODY, &["exits", "--execs", "--count", "1"]);
     assert_eq!(refused.status.code(), Some(2), "a service tells no execs");
 }
@@ -58,7 +58,7 @@ fn that_the_service_has_ended_is_an_error() {
     let (mut child, lines) = as_nobody(&served, &arguments);
     lines.line("it has begun to record");
     drop(served);
-    let status = wait_for("it ends", || child.try_wait().expect("it is ours"));
+    let status = wait_for("it ends", || child.try_wait().expect("it is our child"));
     assert_eq!(status.code(), Some(2));
 }
 

@@ -392,7 +392,7 @@ mod tests {
         let name = format!("fastproc-nested-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         for path in ["a/b/c/d", "a/x", "ab/c"] {
-            std::fs::create_dir_all(folder.join(path)).expect("our own");
+            std::fs::create_dir_all(folder.join(path)).expect("the folder is made");
         }
         let mut cgroups = Cgroups::builder()
             .open_recorded(&folder)
@@ -429,7 +429,7 @@ mod tests {
             ["/a", "  b/c", "    d", "/ab/c"]
         );
         assert_eq!(shown("depth == 0 || name == c"), ["/", "  a/b/c", "  ab/c"]);
-        std::fs::remove_dir_all(&folder).expect("our own");
+        std::fs::remove_dir_all(&folder).expect("the folder is removed");
     }
 
     #[test]

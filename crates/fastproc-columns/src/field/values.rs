@@ -248,7 +248,9 @@ mod tests {
         let mut collector = opened.expect("/proc is there");
         let mut lookup = Lookup::new(collector.host(), true).expect("/proc is there");
         let snapshot = collector.snapshot().expect("a snapshot");
-        let own = snapshot.get(std::process::id()).expect("it runs");
+        let own = snapshot
+            .get(std::process::id())
+            .expect("the process is shown");
         let mut exit = Exit::default();
         exit.pid = own.pid();
         (exit.start_ns, exit.comm) = (own.identity().start_ns, own.identity().comm);

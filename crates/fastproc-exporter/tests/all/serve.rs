@@ -35,7 +35,7 @@ fn start(arguments: &[&str]) -> (Child, Link) {
 fn begin(link: &Link) -> (SocketAddr, Link) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("a socket");
-    let address = listener.local_addr().expect("it listens");
+    let address = listener.local_addr().expect("the socket is bound");
     let (scrapes, other) = Link::pair().expect("a socket pair");
     for (remaining, descriptor) in [(1, listener.as_fd()), (0, other.as_fd())] {
         let words = [remaining, 0, 0, 0];
@@ -50,7 +50,7 @@ fn begin(link: &Link) -> (SocketAddr, Link) {
 }
 
 fn request(address: SocketAddr) -> TcpStream {
-    let mut client = TcpStream::connect(address).expect("it listens");
+    let mut client = TcpStream::connect(address).expect("the server listens");
     let request = "GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
     client.write_all(request.as_bytes()).expect("it reads");
     client
@@ -70,7 +70,7 @@ fn answer(scrapes: &Link, pages: &mut Pages, text: &[u8]) -> Scrape {
 }
 
 fn ended(child: Child) -> (Option<i32>, String) {
-    let output = child.wait_with_output().expect("it is ours");
+    let output = child.wait_with_output().expect("the child ends");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), stderr)
 }

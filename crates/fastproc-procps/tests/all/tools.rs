@@ -26,7 +26,7 @@ fn substitute(name: &str) -> Option<PathBuf> {
     .iter()
     .flat_map(|folder| [0, 1].map(|soname| format!("{folder}/libproc2.so.{soname}")))
     .find(|path| Path::new(path).exists())?;
-    let test = env::current_exe().expect("it runs");
+    let test = env::current_exe().expect("/proc shows this program");
     let built = test.with_file_name("libfastproc_procps.so");
     assert!(
         built.exists(),
@@ -268,8 +268,8 @@ fn differences_go_on_by_procps_own_library() {
         let share = last.and_then(|line| line.split_whitespace().nth(8)?.parse::<f64>().ok());
         share.is_some_and(|share| share > 0.0)
     });
-    busy.kill().expect("it is ours");
-    busy.wait().expect("it is ours");
+    busy.kill().expect("the child is killed");
+    busy.wait().expect("the child ends");
     fs::remove_dir_all(&folder).expect("it was ours");
     assert!(saw_it_run, "it never used any time");
 }

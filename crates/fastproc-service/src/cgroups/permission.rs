@@ -260,9 +260,9 @@ mod tests {
     fn a_user_without_access_to_the_mount_or_the_root_is_refused() {
         let folder = Folder::new("permission");
         let mount = folder.join("mount");
-        fs::create_dir(&mount).expect("our own");
+        fs::create_dir(&mount).expect("root may make a cgroup");
         let file = mount.join(FILES_OF_ALL.needed);
-        fs::write(&file, "").expect("our own");
+        fs::write(&file, "").expect("the file is written");
         // The folders above are this user's own or public.
         let reader = Reader {
             pid: 0,
@@ -275,7 +275,7 @@ mod tests {
         let refusal = || Permission::new(&mount, reader, Fields::CPU).err();
         let set_mode = |path: &Path, mode| {
             let mode = fs::Permissions::from_mode(mode);
-            fs::set_permissions(path, mode).expect("our own");
+            fs::set_permissions(path, mode).expect("its mode is set");
         };
         assert_eq!(refusal(), None);
         for (path, mode) in [
@@ -283,10 +283,10 @@ mod tests {
             (mount.as_path(), 0o100),
             (file.as_path(), 0o200),
         ] {
-            let before = fs::metadata(path).expect("our own").permissions();
+            let before = fs::metadata(path).expect("the path exists").permissions();
             set_mode(path, mode);
             let refused = refusal();
-            fs::set_permissions(path, before).expect("our own");
+            fs::set_permissions(path, before).expect("its mode is set");
             // Only root can open what its mode forbids.
             assert!(refused.is_some(), "{}", path.display());
             if reader.fsuid == 0 {

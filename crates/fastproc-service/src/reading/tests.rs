@@ -118,7 +118,9 @@ fn the_owner_of_a_process_is_known_before_it_is_read() {
         .open()
         .expect("/proc");
     let snapshot = own.snapshot().expect("/proc");
-    let process = snapshot.get(std::process::id()).expect("it runs");
+    let process = snapshot
+        .get(std::process::id())
+        .expect("the process is shown");
     let (pid, uid) = (process.pid(), rustix::process::getuid().as_raw());
     let source = Source {
         directories: Arc::new(Directories::open(&host).expect("/proc")),

@@ -163,7 +163,10 @@ fn nothing_is_read_for_a_while_from_who_asks_too_much() {
     service.waiting.clear();
     let tokens: Vec<u64> = service.clients.keys().copied().collect();
     for (token, other) in tokens.iter().zip(&others) {
-        let client = service.clients.get_mut(token).expect("it is there");
+        let client = service
+            .clients
+            .get_mut(token)
+            .expect("the client is connected");
         client.waits = false;
         let client = &service.clients[token];
         let watched = service.watch(client.socket.as_fd(), *token, EventFlags::IN);
@@ -173,7 +176,8 @@ fn nothing_is_read_for_a_while_from_who_asks_too_much() {
     let reported = |service: &Service| {
         let mut events = Vec::with_capacity(EVENTS);
         let spare = rustix::buffer::spare_capacity(&mut events);
-        epoll::wait(&service.epoll, spare, Some(&Timespec::default())).expect("it is ours");
+        epoll::wait(&service.epoll, spare, Some(&Timespec::default()))
+            .expect("epoll can be waited on");
         events
     };
     let now = Instant::now();
@@ -195,7 +199,10 @@ fn few_unidentified_clients_are_checked_at_a_time_and_none_that_left() {
     service.waiting.clear();
     let tokens: Vec<u64> = service.clients.keys().copied().collect();
     for (&token, other) in tokens.iter().zip(&others) {
-        let client = service.clients.get_mut(&token).expect("it is there");
+        let client = service
+            .clients
+            .get_mut(&token)
+            .expect("the client is connected");
         (client.waits, client.account) = (false, token as u32);
         service.unproven.insert(token);
         rustix::io::write(other, b"not a request").expect("it is connected");

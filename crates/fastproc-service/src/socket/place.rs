@@ -122,7 +122,7 @@ mod tests {
         }
         let folder = Folder::new("exchanged");
         let inner = folder.join("inner");
-        fs::create_dir(&inner).expect("it is ours");
+        fs::create_dir(&inner).expect("the folder is made");
         let socket = inner.join("socket");
         let refused = |what: &str| {
             let refused = bind_for(&socket, None);
@@ -133,17 +133,18 @@ mod tests {
             assert!(!socket.exists(), "{what}: it was made");
         };
         for path in [&*folder, &inner] {
-            chown(path, Some(1000), None).expect("root may");
+            chown(path, Some(1000), None).expect("root sets the owner");
             refused("the folder of another user");
-            chown(path, Some(0), None).expect("root may");
+            chown(path, Some(0), None).expect("root sets the owner");
             for mode in [0o777, 0o775] {
-                fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("root may");
+                fs::set_permissions(path, PermissionsExt::from_mode(mode))
+                    .expect("its mode is set");
                 refused("a folder that others may write");
             }
-            fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("root may");
+            fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("its mode is set");
         }
         // In a folder for temporary files only the owner can rename a file.
-        fs::set_permissions(&inner, PermissionsExt::from_mode(0o1777)).expect("root may");
+        fs::set_permissions(&inner, PermissionsExt::from_mode(0o1777)).expect("its mode is set");
         bind_for(&socket, None).expect("nobody else can exchange it");
     }
 
@@ -166,7 +167,7 @@ mod tests {
                 });
                 made.join().expect("it has not failed")
             });
-            fs::remove_dir_all(&run).expect("it is ours");
+            fs::remove_dir_all(&run).expect("the folder is removed");
             assert_eq!(modes, (0o755, 0o666, mask), "{mask:o}");
         }
     }
@@ -175,8 +176,8 @@ mod tests {
     fn only_the_new_socket_gets_the_group() {
         let folder = Folder::new("no-socket");
         let (file, link) = (folder.join("file"), folder.join("link"));
-        fs::write(&file, "").expect("it is ours");
-        std::os::unix::fs::symlink(&file, &link).expect("it is ours");
+        fs::write(&file, "").expect("the file is written");
+        std::os::unix::fs::symlink(&file, &link).expect("the link is made");
         let group = rustix::process::getegid().as_raw();
         for path in [&file, &link] {
             give_to(path, group).expect_err("it is no socket");

@@ -51,24 +51,24 @@ fn a_user_is_served_as_on_newer_kernels_and_root_is_not() {
     let of_root = std::process::id();
     let error = builder.clone().open().expect_err("it is root");
     assert!(error.to_string().contains("Linux 6.5"), "{error}");
-    let raw = Raw::open(&path).expect("it listens");
+    let raw = Raw::open(&path).expect("the service listens");
     for op in [Op::Hello, Op::Snapshot, Op::Exits] {
         assert_eq!(status(&raw, op), Status::NoPeer);
     }
     in_child(|| {
         become_user(NOBODY);
         let mut own = std::process::Command::new("sleep");
-        let mut own = own.arg("600").spawn().expect("it runs");
+        let mut own = own.arg("600").spawn().expect("the program starts");
         // Until it has executed sleep, no user may trace it.
         let stat = format!("/proc/{}/stat", own.id());
         fastproc_testbed::wait_until("sleep rests", || {
             std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains("(sleep) S "))
         });
-        let mut collector = builder.open().expect("it is served");
+        let mut collector = builder.open().expect("the service answers");
         let mut seen = Vec::new();
         for pid in [own.id(), of_root] {
-            let snapshot = collector.snapshot().expect("it is served");
-            let process = snapshot.get(pid).expect("it is there");
+            let snapshot = collector.snapshot().expect("the service answers");
+            let process = snapshot.get(pid).expect("the process is shown");
             let of_tracers = (process.layout().is_some(), process.io().is_some());
             seen.push((snapshot.source_of(process), of_tracers));
         }
@@ -91,12 +91,12 @@ fn the_first_request_proves_nothing_and_the_next_does() {
     in_child(|| {
         become_user(NOBODY);
         for first in [Op::Snapshot, Op::Exits] {
-            let raw = Raw::open(&path).expect("it listens");
+            let raw = Raw::open(&path).expect("the service listens");
             assert_eq!(status(&raw, first), Status::NoPeer);
             assert_eq!(status(&raw, Op::Snapshot), Status::Ok);
             assert_eq!(status(&raw, Op::Hello), Status::Ok);
         }
-        let raw = Raw::open(&path).expect("it listens");
+        let raw = Raw::open(&path).expect("the service listens");
         assert_eq!(status(&raw, Op::Hello), Status::Ok);
         assert_eq!(status(&raw, Op::Snapshot), Status::Ok);
         // A reader that begins with another request repeats it. Not every kernel can record exits.
@@ -108,8 +108,8 @@ fn the_first_request_proves_nothing_and_the_next_does() {
     in_child(|| {
         use rustix::{process::Uid, thread};
         let [nobody, root] = [NOBODY, 0].map(Uid::from_raw);
-        thread::set_thread_res_uid(nobody, nobody, root).expect("root may");
-        let raw = Raw::open(&path).expect("it listens");
+        thread::set_thread_res_uid(nobody, nobody, root).expect("root may change its user");
+        let raw = Raw::open(&path).expect("the service listens");
         for op in [Op::Hello, Op::Snapshot] {
             assert_eq!(status(&raw, op), Status::Credentials);
         }
@@ -130,7 +130,7 @@ fn requests_that_are_sent_before_it_is_known_who_has_connected_are_refused() {
     let path = served.path();
     let reader = in_child(|| {
         become_user(NOBODY);
-        let raw = Raw::open(&path).expect("it listens");
+        let raw = Raw::open(&path).expect("the service listens");
         for op in [Op::Hello, Op::Snapshot] {
             raw.send(request(op, YOUNG)).expect("there is room");
         }
@@ -167,7 +167,7 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
         let address = UnixAddr::new(&served.path()).expect("a path");
         let maker = in_child(|| {
             become_user(NOBODY);
-            raw.connect(&address).expect("it listens");
+            raw.connect(&address).expect("the service listens");
             for &op in queued {
                 raw.send(request(op, YOUNG)).expect("there is room");
             }

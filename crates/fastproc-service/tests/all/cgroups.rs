@@ -70,7 +70,7 @@ fn rows(reply: &Reply, buffer: &OwnedFd) -> Rows {
 }
 
 fn usage_ns(folder: &Path) -> u64 {
-    let text = fs::read_to_string(folder.join("cpu.stat")).expect("it is there");
+    let text = fs::read_to_string(folder.join("cpu.stat")).expect("the file is read");
     let usec = text
         .lines()
         .find_map(|line| line.strip_prefix("usage_usec "));
@@ -98,7 +98,7 @@ impl Tree {
         let mut busy = cgroup.command("exit 0").spawn().expect("there is a shell");
         busy.wait().expect("it ends");
         let served = Served::start(name, None);
-        let root = Raw::open(&served.path()).expect("it listens");
+        let root = Raw::open(&served.path()).expect("the service listens");
         Some(Self {
             cgroup,
             served,
@@ -132,7 +132,7 @@ impl Tree {
         let socket = self.served.path();
         in_child(|| {
             become_user(NOBODY);
-            check(&Raw::open(&socket).expect("it listens"));
+            check(&Raw::open(&socket).expect("the service listens"));
         })
         .join();
     }
@@ -143,7 +143,7 @@ fn set_mode(path: &Path, mode: u32) {
     if !path.exists() {
         return;
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("root may");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode is set");
 }
 
 #[test]
@@ -179,7 +179,8 @@ fn a_user_is_shown_what_it_may_read_and_root_everything() {
     set_mode(&tree.inner().join("cpu.weight"), 0o444);
     set_mode(&tree.inner().join("cpu.stat"), 0o444);
     // Another owner: the user itself, whose own rights count.
-    std::os::unix::fs::chown(tree.inner().join("cpu.stat"), Some(NOBODY), None).expect("root may");
+    std::os::unix::fs::chown(tree.inner().join("cpu.stat"), Some(NOBODY), None)
+        .expect("root sets the owner");
     set_mode(&tree.inner().join("cpu.stat"), 0o044);
     tree.as_user(|raw| {
         assert_eq!(shown(raw).get(&inner), Some(&(groups - Fields::CPU, 0)));
@@ -188,7 +189,7 @@ fn a_user_is_shown_what_it_may_read_and_root_everything() {
     tree.as_user(|raw| assert_eq!(shown(raw).get(&inner), Some(&whole)));
     // The user's own group, whose rights count then.
     std::os::unix::fs::chown(tree.inner().join("cpu.stat"), Some(0), Some(NOBODY))
-        .expect("root may");
+        .expect("root sets the owner");
     set_mode(&tree.inner().join("cpu.stat"), 0o404);
     tree.as_user(|raw| {
         assert_eq!(shown(raw).get(&inner), Some(&(groups - Fields::CPU, 0)));
@@ -238,7 +239,7 @@ fn a_mode_that_was_changed_counts_after_a_second_at_most() {
     let socket = tree.served.path();
     let child = in_child(|| {
         become_user(NOBODY);
-        let new = || Raw::open(&socket).expect("it listens");
+        let new = || Raw::open(&socket).expect("the service listens");
         assert_eq!(ask(&new()).get(&inner), Some(&cpu));
         tell.give();
         tell.wait();
@@ -316,7 +317,7 @@ fn a_user_that_may_be_confined_is_refused() {
         become_user(NOBODY);
         // As Landlock needs it.
         rustix::thread::set_no_new_privs(true).expect("anybody may");
-        let raw = Raw::open(&socket).expect("it listens");
+        let raw = Raw::open(&socket).expect("the service listens");
         let (reply, buffer) = raw.ask(asked(0)).expect("an answer");
         assert_eq!(reply.status, Status::Credentials);
         assert!(buffer.is_none());
@@ -335,11 +336,11 @@ fn users_are_refused_if_there_are_too_many_cgroups() {
     few.most_cgroups = 2;
     let served = Served::start_with("cgroups-few", &few);
     let socket = served.path();
-    let root = Raw::open(&socket).expect("it listens");
+    let root = Raw::open(&socket).expect("the service listens");
     let refused = |max_age| {
         in_child(|| {
             become_user(NOBODY);
-            let raw = Raw::open(&socket).expect("it listens");
+            let raw = Raw::open(&socket).expect("the service listens");
             let (reply, _) = raw.ask(asked_with_age(0, max_age)).expect("an answer");
             assert_eq!(reply.status, Status::Busy);
         })
@@ -373,9 +374,9 @@ fn a_deep_tree_is_shown_to_a_user_but_for_what_has_too_long_a_path() {
         reply.missed
     };
     // An interrupted test may have left some.
-    let before = left_out(&Raw::open(&tree.served.path()).expect("it listens"));
-    let deep = Cgroup::new(&["d"; 200].join("/")).expect("root may");
-    let long = Cgroup::new(&[&*"l".repeat(200); 6].join("/")).expect("root may");
+    let before = left_out(&Raw::open(&tree.served.path()).expect("the service listens"));
+    let deep = Cgroup::new(&["d"; 200].join("/")).expect("root may make cgroups");
+    let long = Cgroup::new(&[&*"l".repeat(200); 6].join("/")).expect("root may make cgroups");
     let check = |raw: &Raw| {
         let groups = Fields::CPU | Fields::PRESSURE;
         let (reply, buffer) = raw.ask(asked(groups.bits())).expect("an answer");
@@ -402,13 +403,14 @@ fn another_cgroup_namespace_and_unknown_groups_are_refused() {
     }
     let served = Served::start("cgroup-namespace", None);
     let socket = served.path();
-    let raw = Raw::open(&socket).expect("it listens");
+    let raw = Raw::open(&socket).expect("the service listens");
     let (reply, _) = raw.ask(asked(1 << 30)).expect("an answer");
     assert_eq!(reply.status, Status::Groups);
     in_child(|| {
         // SAFETY: it shares its descriptors with no thread.
-        unsafe { unshare_unsafe(UnshareFlags::NEWCGROUP) }.expect("root may");
-        let raw = Raw::open(&socket).expect("it listens");
+        unsafe { unshare_unsafe(UnshareFlags::NEWCGROUP) }
+            .expect("root may unshare its cgroup namespace");
+        let raw = Raw::open(&socket).expect("the service listens");
         let (reply, _) = raw.ask(asked(0)).expect("an answer");
         assert_eq!(reply.status, Status::Namespace);
         // Its processes are those of all.
@@ -431,12 +433,14 @@ fn a_buffer_that_had_cgroups_is_written_anew() {
         return;
     }
     let served = Served::start("cgroup-buffers", None);
-    let raw = Raw::open(&served.path()).expect("it listens");
-    let mut collector = served.builder().open().expect("it is served");
+    let raw = Raw::open(&served.path()).expect("the service listens");
+    let mut collector = served.builder().open().expect("the service answers");
     for _ in 0..20 {
         assert!(shown(&raw).contains_key("/"));
-        let snapshot = collector.snapshot().expect("it is served");
-        let own = snapshot.get(std::process::id()).expect("it lives");
+        let snapshot = collector.snapshot().expect("the service answers");
+        let own = snapshot
+            .get(std::process::id())
+            .expect("the process is shown");
         assert_eq!(own.identity().tgid, std::process::id());
         let (reply, _) = raw
             .ask(request(Op::Snapshot, Duration::ZERO))
@@ -454,13 +458,15 @@ fn the_library_shows_a_user_the_same_by_the_service_and_by_the_files() {
     };
     // A user sees a cgroup only if he may read its cgroup.events, by the service and by the files.
     let hidden = tree.outer().join("hidden");
-    fs::create_dir(&hidden).expect("root may");
+    fs::create_dir(&hidden).expect("root may make a cgroup");
     set_mode(&hidden.join("cgroup.events"), 0o600);
     let [outer, inner] = tree.paths();
     let (groups, usage) = tree.whole();
     let read = |cgroups: &mut Cgroups, source: Source| {
         let snapshot = cgroups.snapshot().expect("it can be read");
-        let found = snapshot.find(inner.as_bytes()).expect("it is there");
+        let found = snapshot
+            .find(inner.as_bytes())
+            .expect("the cgroup is shown");
         assert_eq!(found.record().identity.groups, groups.bits());
         assert_eq!(found.cpu().expect("a group").usage_ns, usage);
         assert_eq!(found.name(), b"inner");
@@ -487,7 +493,7 @@ fn the_library_shows_a_user_the_same_by_the_service_and_by_the_files() {
         become_user(NOBODY);
         let mut cgroups = open(None).expect("the files at least");
         let mut by_files = open(Some(Source::Files)).expect("everybody may");
-        let mut by_service = open(Some(Source::Service)).expect("it listens");
+        let mut by_service = open(Some(Source::Service)).expect("the service answers");
         assert!(cgroups.refusal().is_some());
         for _ in 0..3 {
             let served = read(&mut cgroups, Source::Service);

@@ -104,7 +104,7 @@ impl Served {
     /// How often its thread was given a CPU.
     pub fn slices(&self) -> u64 {
         let path = format!("/proc/self/task/{}/schedstat", self.tid);
-        let schedstat = std::fs::read_to_string(path).expect("it runs");
+        let schedstat = std::fs::read_to_string(path).expect("/proc shows the process");
         let slices = schedstat.split_ascii_whitespace().nth(2);
         slices
             .and_then(|slices| slices.parse().ok())
@@ -236,7 +236,7 @@ impl Raw {
 
     /// Requests a text.
     pub fn ask_text(&self, request: Request) -> (Status, String) {
-        self.send(request).expect("it listens");
+        self.send(request).expect("the request is sent");
         let mut bytes = vec![0; 1 << 20];
         let len = nix::sys::socket::recv(self.0.as_raw_fd(), &mut bytes, MsgFlags::empty());
         let (reply, text) = bytes[..len.expect("an answer")].split_at(Reply::WORDS * 8);
@@ -362,8 +362,8 @@ pub fn become_user(uid: u32) {
         thread,
     };
     let gid = Gid::from_raw(uid);
-    thread::set_thread_groups(&[]).expect("root may");
-    thread::set_thread_res_gid(gid, gid, gid).expect("root may");
+    thread::set_thread_groups(&[]).expect("root may leave its groups");
+    thread::set_thread_res_gid(gid, gid, gid).expect("root may change its group");
     let uid = Uid::from_raw(uid);
-    thread::set_thread_res_uid(uid, uid, uid).expect("root may");
+    thread::set_thread_res_uid(uid, uid, uid).expect("root may change its user");
 }

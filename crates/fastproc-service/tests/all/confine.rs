@@ -45,7 +45,7 @@ fn the_confined_service_executes_nothing_and_writes_no_file() {
         let moved = folder.join("moved");
         assert_eq!(result(fs::rename(&there, &moved)), kind);
         if !denied {
-            fs::rename(&moved, &there).expect("it is ours");
+            fs::rename(&moved, &there).expect("the file is renamed");
         }
         let link = folder.join("link");
         assert_eq!(result(symlink(&there, &link)), kind);
@@ -76,7 +76,7 @@ fn the_confined_service_executes_nothing_and_writes_no_file() {
         tell.send(()).expect("it waits");
         assert!(thread.join().expect("it has not panicked"));
         assert_eq!(fs::read(&there).expect("to read it may"), b"as it was");
-        let status = fs::read_to_string("/proc/self/status").expect("it may");
+        let status = fs::read_to_string("/proc/self/status").expect("/proc is mounted");
         assert!(status.contains("\nSeccomp:\t2\n"), "{status}");
     })
     .join();
@@ -124,9 +124,9 @@ fn others(pid: i32) -> [Option<i32>; 5] {
 fn a_process_confined_to_its_descriptors_opens_none() {
     in_child(|| {
         let connect = || UnixDatagram::unbound().map(drop);
-        File::open("/dev/null").expect("it may");
-        connect().expect("it may");
-        let (mut one, mut other) = UnixStream::pair().expect("it may");
+        File::open("/dev/null").expect("the file is opened");
+        connect().expect("the socket can be connected");
+        let (mut one, mut other) = UnixStream::pair().expect("a pair of sockets can be made");
         let (own, parent) = (
             std::process::id() as i32,
             std::os::unix::process::parent_id() as i32,
@@ -143,8 +143,8 @@ fn a_process_confined_to_its_descriptors_opens_none() {
         assert_eq!(others(parent), [Some(libc::EPERM); 5]);
         assert_eq!(others(own)[..3], [None; 3], "itself it may");
         // Open descriptors still work, and threads are not processes.
-        std::thread::spawn(move || one.write_all(b"x").expect("it may"));
-        other.read_exact(&mut [0]).expect("it may");
+        std::thread::spawn(move || one.write_all(b"x").expect("the socket can be written"));
+        other.read_exact(&mut [0]).expect("the socket can be read");
     })
     .join();
     gate::ran();
@@ -165,10 +165,10 @@ fn the_confined_service_serves_as_before() {
             let service = service.expect("it can read");
             fastproc_service::confine().expect("the kernel can");
             served.run(service);
-            let mut collector = served.builder().open().expect("it is served");
+            let mut collector = served.builder().open().expect("the service answers");
             let own = std::process::id();
             for _ in 0..3 {
-                let snapshot = collector.snapshot().expect("it is served");
+                let snapshot = collector.snapshot().expect("the service answers");
                 assert!(snapshot.get(own).is_some());
             }
             drop(collector);

@@ -33,9 +33,9 @@ fn a_child_of_a_reader_is_served_by_itself_and_its_parent_goes_on() {
         return;
     }
     let served = Served::start("forked", None);
-    let mut collector = served.builder().open().expect("it is served");
-    collector.snapshot().expect("it is served");
-    let raw = Raw::open(&served.path()).expect("it listens");
+    let mut collector = served.builder().open().expect("the service answers");
+    collector.snapshot().expect("the service answers");
+    let raw = Raw::open(&served.path()).expect("the service listens");
     let children: Vec<Child> = (0..8)
         .map(|_| {
             in_child(|| {
@@ -70,17 +70,17 @@ fn a_client_that_changes_its_user_sees_what_that_user_may() {
     let path = served.path();
     let owner = std::process::id();
     in_child(|| {
-        let mut collector = builder.open().expect("it is served");
+        let mut collector = builder.open().expect("the service answers");
         let sees = |collector: &mut Collector| {
-            let snapshot = collector.snapshot().expect("it is served");
-            let process = snapshot.get(owner).expect("it lives");
+            let snapshot = collector.snapshot().expect("the service answers");
+            let process = snapshot.get(owner).expect("the process is shown");
             let user_ns = process
                 .credentials()
                 .is_some_and(|of| of.user_ns().is_some());
             (process.layout().is_some(), process.io().is_some(), user_ns)
         };
         assert_eq!(sees(&mut collector), (true, true, true));
-        let raw = Raw::open(&path).expect("it listens");
+        let raw = Raw::open(&path).expect("the service listens");
         let ask = || {
             raw.ask(request(Op::Snapshot, YOUNG))
                 .expect("an answer")
@@ -110,8 +110,11 @@ fn a_client_that_dropped_rights_finds_the_service_by_its_variable() {
         unsafe { std::env::set_var(service::SOCKET_VARIABLE, &path) };
         become_user(NOBODY);
         let only = Collector::builder().source(Some(SourceKind::Service));
-        let mut collector = only.service_timeout(GUARD).open().expect("it is served");
-        collector.snapshot().expect("it is served");
+        let mut collector = only
+            .service_timeout(GUARD)
+            .open()
+            .expect("the service answers");
+        collector.snapshot().expect("the service answers");
     })
     .join();
 }
@@ -128,18 +131,18 @@ fn the_io_of_a_zombie_is_for_root_as_in_proc() {
         become_user(NOBODY);
         let start = |program: &str| {
             let mut command = std::process::Command::new(program);
-            command.arg("1000").spawn().expect("it runs")
+            command.arg("1000").spawn().expect("the program starts")
         };
         let (mut zombie, mut living) = (start("true"), start("sleep"));
-        let mut collector = builder.open().expect("it is served");
+        let mut collector = builder.open().expect("the service answers");
         wait_until("a zombie", || {
-            let snapshot = collector.snapshot().expect("it is served");
+            let snapshot = collector.snapshot().expect("the service answers");
             let process = snapshot.get(zombie.id());
             process.expect("nobody waits").identity().has_mm == 0
         });
-        let snapshot = collector.snapshot().expect("it is served");
+        let snapshot = collector.snapshot().expect("the service answers");
         for (pid, is_shown) in [(zombie.id(), false), (living.id(), true)] {
-            let process = snapshot.get(pid).expect("it is there");
+            let process = snapshot.get(pid).expect("the process is shown");
             assert_eq!(process.io().is_some(), is_shown);
             assert_eq!(std::fs::read(format!("/proc/{pid}/io")).is_ok(), is_shown);
         }
@@ -209,7 +212,7 @@ fn a_connection_that_is_passed_on_serves_nobody_but_who_made_it() {
         });
         let maker = in_child(|| {
             as_user(maker);
-            let raw = Raw::open(&path).expect("it listens");
+            let raw = Raw::open(&path).expect("the service listens");
             pass(&ours, raw.as_fd());
             wait.wait();
             assert_eq!(status(&raw, Op::Snapshot), Status::Ok);
@@ -232,7 +235,7 @@ fn the_service_of_anybody_is_not_that_of_a_reader_without_an_id() {
     let source = Some(SourceKind::Procfs);
     let mut served = Served::start("without-an-id", source);
     served.stop();
-    chown(served.folder(), Some(NOBODY), Some(NOBODY)).expect("it is ours");
+    chown(served.folder(), Some(NOBODY), Some(NOBODY)).expect("root sets the owner");
     in_child(|| {
         become_user(NOBODY);
         served.restart(source);

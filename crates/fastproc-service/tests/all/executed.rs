@@ -38,7 +38,7 @@ fn a_program_that_a_thread_executes_is_shown_at_once() {
         .fields(Fields::SIGNALS)
         .texts(Texts::CMDLINE);
     let builder = builder.texts_max_age(Duration::from_secs(3600));
-    let mut collector = builder.open().expect("it is served");
+    let mut collector = builder.open().expect("the service answers");
     let (mut round, mut lines, mut signals) = (0, 0, 0);
     let mut programs = BTreeSet::new();
     let mut look = || {
@@ -46,7 +46,7 @@ fn a_program_that_a_thread_executes_is_shown_at_once() {
         thread::sleep(Duration::from_millis(round % 30));
         round += 1;
         let before = of_proc(pid);
-        let snapshot = collector.snapshot().expect("it is served");
+        let snapshot = collector.snapshot().expect("the service answers");
         let process = snapshot.get(pid);
         let line = process.and_then(fastproc::Process::served_cmdline);
         let shown = line.and_then(count);

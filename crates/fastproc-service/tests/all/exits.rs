@@ -30,7 +30,7 @@ fn told(collector: &mut Collector, pids: &[u32], parent: u32) -> HashMap<u32, (E
     // Of the whole machine: other processes may lose some.
     let mut lost = 0;
     wait_until("every exit", || {
-        let snapshot = collector.snapshot().expect("it is served");
+        let snapshot = collector.snapshot().expect("the service answers");
         assert_eq!(snapshot.stats().source, SourceKind::Service);
         lost += snapshot.stats().lost_exits;
         let exits = snapshot.exits().expect("they are recorded").iter();
@@ -88,7 +88,7 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
     let parent = std::process::id();
     let child = in_child(|| {
         become_user(NOBODY);
-        let mut collector = nobodys.open().expect("it is served");
+        let mut collector = nobodys.open().expect("the service answers");
         assert!(collector.exits_refused().is_none());
         its.give();
         its.wait();
@@ -112,7 +112,7 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
         assert_eq!(nobody.0.code(), Some(7));
         assert_eq!(nobody.0.uid, NOBODY);
     });
-    let mut collector = builder(&served).open().expect("it is served");
+    let mut collector = builder(&served).open().expect("the service answers");
     own.wait();
     assert_eq!(served.status("/exits/readers"), 2);
     let [root, other, nobody] = [0, OTHER, NOBODY].map(|uid| ended_shell(uid, "unmistakable"));
@@ -144,8 +144,8 @@ fn readers_that_want_none_have_none_recorded() {
         return;
     }
     let served = Served::start("exits-unwanted", None);
-    let mut collector = served.builder().open().expect("it is served");
-    let snapshot = collector.snapshot().expect("it is served");
+    let mut collector = served.builder().open().expect("the service answers");
+    let snapshot = collector.snapshot().expect("the service answers");
     assert!(snapshot.exits().is_none());
     assert_eq!(served.status("/exits/recording"), 0);
 }
@@ -159,17 +159,17 @@ fn readers_at_different_speeds_are_told_everything_once() {
         return;
     }
     let served = Served::start("exits-speeds", None);
-    let mut slow = builder(&served).open().expect("it is served");
-    let mut quick = builder(&served).open().expect("it is served");
+    let mut slow = builder(&served).open().expect("the service answers");
+    let mut quick = builder(&served).open().expect("the service answers");
     let mut lazy = builder(&served)
         .max_age(Duration::from_millis(300))
         .open()
-        .expect("it is served");
+        .expect("the service answers");
     for collector in [&mut slow, &mut quick, &mut lazy] {
         assert!(
             collector
                 .snapshot()
-                .expect("it is served")
+                .expect("the service answers")
                 .exits()
                 .is_some()
         );
@@ -189,7 +189,7 @@ fn readers_at_different_speeds_are_told_everything_once() {
     told(&mut slow, &pids, parent);
     wait_until("what all have had is forgotten", || {
         for collector in [&mut slow, &mut quick, &mut lazy] {
-            collector.snapshot().expect("it is served");
+            collector.snapshot().expect("the service answers");
         }
         served.status("/exits/kept") < 60
     });
@@ -214,11 +214,11 @@ fn exits_that_a_slow_reader_misses_are_counted() {
     let mut settings = settings(None);
     settings.exits_kept = KEPT as usize;
     let served = Served::start_with("exits-slow", &settings);
-    let raw = Raw::open(&served.path()).expect("it listens");
+    let raw = Raw::open(&served.path()).expect("the service listens");
     let (first, _) = raw.ask(exits_request(0)).expect("an answer");
     assert_ne!(first.exits_last, 0);
-    let mut collector = builder(&served).open().expect("it is served");
-    collector.snapshot().expect("it is served");
+    let mut collector = builder(&served).open().expect("the service answers");
+    collector.snapshot().expect("the service answers");
     let (mut quick, mut lost) = (0, 0);
     // Children of a few processes, which exit at once.
     let script = "import os\nfor _ in range(750):\n p = os.fork()\n if p == 0: os._exit(0)\n os.waitpid(p, 0)";
@@ -232,7 +232,7 @@ fn exits_that_a_slow_reader_misses_are_counted() {
         .collect();
     let parents: Vec<u32> = forkers.iter().map(std::process::Child::id).collect();
     wait_until("all are told, or counted as lost", || {
-        let snapshot = collector.snapshot().expect("it is served");
+        let snapshot = collector.snapshot().expect("the service answers");
         let exits = snapshot.exits().expect("they are recorded");
         let of_parents = exits
             .iter()
@@ -265,9 +265,9 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
         return;
     }
     let mut served = Served::start("exits-restart", None);
-    let mut collector = builder(&served).open().expect("it is served");
+    let mut collector = builder(&served).open().expect("the service answers");
     let mut before = Baseline::default();
-    before.set(&collector.snapshot().expect("it is served"));
+    before.set(&collector.snapshot().expect("the service answers"));
     // A process that has used much before, and exits while exits are not recorded.
     let mut burner = Command::new("/bin/sh")
         .args([
@@ -279,7 +279,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
         .expect("sh runs");
     let pid = burner.id();
     wait_until("it has burned", || {
-        let snapshot = collector.snapshot().expect("it is served");
+        let snapshot = collector.snapshot().expect("the service answers");
         let state = snapshot.get(pid).map(fastproc::Process::state);
         let ran = snapshot
             .get(pid)
@@ -290,7 +290,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
     served.restart(None);
     drop(burner.stdin.take());
     burner.wait().expect("it ends");
-    let snapshot = collector.snapshot().expect("it is served");
+    let snapshot = collector.snapshot().expect("the service answers");
     assert!(snapshot.exits().is_none(), "nobody knows what ended since");
     assert_eq!(before.ended(&snapshot).count(), 0);
     before.set(&snapshot);
@@ -298,7 +298,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
     for _ in 0..5 {
         let next = ended_shell(0, "x");
         wait_until("the next one is told", || {
-            let snapshot = collector.snapshot().expect("it is served");
+            let snapshot = collector.snapshot().expect("the service answers");
             let exits = snapshot.exits().expect("they are recorded again");
             let found = exits.iter().any(|exit| exit.pid == next);
             for gone in before.ended(&snapshot) {

@@ -28,7 +28,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 const YOUNG: Duration = Duration::from_secs(3600);
 
 fn hello(served: &Served) -> Status {
-    let raw = Raw::open(&served.path()).expect("it listens");
+    let raw = Raw::open(&served.path()).expect("the service listens");
     raw.ask(request(Op::Hello, YOUNG))
         .expect("it answers")
         .0
@@ -44,14 +44,14 @@ fn five_hundred_readers_are_served_by_few_walks() {
     raise_descriptors();
     let served = Served::start("many", None);
     let readers: Vec<Raw> = (0..500)
-        .map(|_| Raw::open(&served.path()).expect("it listens"))
+        .map(|_| Raw::open(&served.path()).expect("the service listens"))
         .collect();
     let before = served.status("/walks_total");
     for _ in 0..4 {
         for reader in &readers {
             reader
                 .send(request(Op::Snapshot, YOUNG))
-                .expect("it listens");
+                .expect("the request is sent");
         }
         for reader in &readers {
             let (reply, descriptor) = reader.receive().expect("an answer");
@@ -76,7 +76,7 @@ fn a_client_that_never_reads_is_cut_off_and_delays_nobody() {
     raise_descriptors();
     let served = Served::start("never", None);
     let silent: Vec<Raw> = (0..50)
-        .map(|_| Raw::open(&served.path()).expect("it listens"))
+        .map(|_| Raw::open(&served.path()).expect("the service listens"))
         .collect();
     for raw in &silent {
         // Until the service closes the connection.
@@ -100,8 +100,8 @@ fn the_buffer_of_a_stopped_reader_does_not_change() {
     let (mut own, mut its) = turns();
     let builder = served.builder();
     let child = in_child(|| {
-        let mut collector = builder.open().expect("it is served");
-        let snapshot = collector.snapshot().expect("it is served");
+        let mut collector = builder.open().expect("the service answers");
+        let snapshot = collector.snapshot().expect("the service answers");
         let records = || -> Vec<_> { snapshot.iter().map(|process| *process.record()).collect() };
         let before = records();
         its.give();
@@ -110,13 +110,13 @@ fn the_buffer_of_a_stopped_reader_does_not_change() {
         collector.snapshot().expect("it goes on");
     });
     own.wait();
-    signal::kill(child.0, Signal::SIGSTOP).expect("it is ours");
-    let mut collector = served.builder().open().expect("it is served");
+    signal::kill(child.0, Signal::SIGSTOP).expect("the signal is sent");
+    let mut collector = served.builder().open().expect("the service answers");
     for _ in 0..50 {
         let snapshot = collector.snapshot().expect("others are served");
         assert!(snapshot.get(child.0.as_raw() as u32).is_some());
     }
-    signal::kill(child.0, Signal::SIGCONT).expect("it is ours");
+    signal::kill(child.0, Signal::SIGCONT).expect("the signal is sent");
     own.give();
     child.join();
 }
@@ -227,7 +227,7 @@ fn a_reader_survives_restarts_and_goes_back() {
         .expect("there are sources");
     let look = |collector: &mut Collector| {
         let snapshot = collector.snapshot().expect("some source answers");
-        let process = snapshot.get(pid).expect("it lives");
+        let process = snapshot.get(pid).expect("the process is shown");
         let record = process.record();
         (
             record.identity.start_ns,
@@ -284,8 +284,12 @@ fn no_snapshot_is_older_than_the_one_before() {
         look(&mut collector);
         assert_ne!(collector.source(), SourceKind::Service);
         served.restart(None);
-        let mut other = builder.clone().open().expect("it is served");
-        let kept_ns = other.snapshot().expect("it is served").stats().boottime_ns;
+        let mut other = builder.clone().open().expect("the service answers");
+        let kept_ns = other
+            .snapshot()
+            .expect("the service answers")
+            .stats()
+            .boottime_ns;
         assert_eq!(other.source(), SourceKind::Service);
         wait_until("it goes back", || {
             look(&mut collector);
@@ -327,7 +331,8 @@ fn a_change_of_source_is_no_share_and_no_rate() {
     });
     told.wait();
     wait_until("it rests", || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", rests.0)).expect("it lives");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", rests.0))
+            .expect("/proc shows the process");
         stat.contains(") S ")
     });
     let [rests, works] = [&rests, &works].map(|child| child.0.as_raw() as u32);
@@ -389,7 +394,7 @@ fn a_change_of_source_is_no_share_and_no_rate() {
         }
         for (pid, first, last, _) in &mut used {
             let cpu = snapshot.get(*pid).and_then(Process::cpu);
-            let cpu = cpu.expect("it lives");
+            let cpu = cpu.expect("/proc shows the process");
             *last = cpu.utime_ns + cpu.stime_ns;
             first.get_or_insert(*last);
         }
@@ -473,7 +478,7 @@ fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
         let delay = answer.mul_f64((round * 7919 % 3000) as f64 / 1000.0);
         let killer = std::thread::spawn(move || {
             std::thread::sleep(delay);
-            signal::kill(pid, Signal::SIGKILL).expect("it is ours");
+            signal::kill(pid, Signal::SIGKILL).expect("the child is killed");
         });
         while !killer.is_finished() {
             check(&mut collector);
@@ -500,7 +505,7 @@ fn a_service_that_nobody_uses_any_more_ends_when_it_is_told_to() {
     settings.idle_exit = Some(idle_exit);
     let listener = bind(&path).expect("nobody listens there");
     // Before it serves: without a connection it might have exited already.
-    let raw = Raw::open(&path).expect("it listens");
+    let raw = Raw::open(&path).expect("the service listens");
     let service = Service::open(listener, &settings).expect("it can read");
     let (_stop, stopped) = UnixStream::pair().expect("a pair");
     let thread = std::thread::spawn(move || service.run(stopped.as_fd()));

@@ -69,7 +69,7 @@ fn a_service_bears_any_reader() {
                 }
             }
         }
-        let raw = Raw::open(&served.path()).expect("it listens");
+        let raw = Raw::open(&served.path()).expect("the service listens");
         let (reply, _) = raw
             .ask(request(Op::Snapshot, Duration::MAX))
             .expect("it answers");
@@ -135,7 +135,8 @@ fn file(bytes: u64, sealed: bool, fill: u64) -> OwnedFd {
         .collect();
     rustix::io::pwrite(&file, &words, 0).expect("memory");
     if sealed {
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL).expect("it may");
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)
+            .expect("the file can be sealed");
     }
     file
 }
@@ -251,7 +252,7 @@ fn a_reader_bears_any_service() {
     };
     let seen = std::cell::Cell::new((0_usize, 0_usize));
     let ran = TestRunner::new(config).run(&lies(), |lie| {
-        tell.send(lie).expect("it listens");
+        tell.send(lie).expect("the thread waits");
         let opened = Collector::builder()
             .source(Some(SourceKind::Service))
             .service_socket(Some(path.clone()))

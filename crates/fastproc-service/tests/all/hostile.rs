@@ -81,7 +81,7 @@ fn snapshots_that_a_user_keeps_count_until_it_lets_go_of_them() {
     let attacker = in_child(|| {
         become_user(ATTACKER);
         let raws: Vec<Raw> = (0..100)
-            .map(|_| Raw::open(&path).expect("it listens"))
+            .map(|_| Raw::open(&path).expect("the service listens"))
             .collect();
         let (mut kept, mut refused, mut number) = (Vec::new(), 0, 0);
         for _ in 0..5 {
@@ -124,7 +124,7 @@ fn snapshots_that_a_user_keeps_count_until_it_lets_go_of_them() {
     // Other users are served as before.
     in_child(|| {
         become_user(BYSTANDER);
-        let raw = Raw::open(&path).expect("it listens");
+        let raw = Raw::open(&path).expect("the service listens");
         let (reply, _) = raw.ask(everything(FOREVER)).expect("an answer");
         assert_eq!(reply.status, Status::Ok);
     })
@@ -149,8 +149,8 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
     let (mut bystands, mut turn) = turns();
     let ask_all = |requests: &mut dyn Iterator<Item = Request>| -> Vec<Raw> {
         let ask = |request| {
-            let raw = Raw::open(&path).expect("it listens");
-            raw.send(request).expect("it listens");
+            let raw = Raw::open(&path).expect("the service listens");
+            raw.send(request).expect("the request is sent");
             raw
         };
         requests.map(ask).collect()
@@ -270,7 +270,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
     // Far less than the service can use on a machine that is busy with other things.
     let served = Served::start_with("charged", &small(64 << 20, 0.02));
     let path = served.path();
-    let root = Raw::open(&path).expect("it listens");
+    let root = Raw::open(&path).expect("the service listens");
     let walked = root.ask(everything(FOREVER)).expect("an answer").0;
     assert_eq!(walked.status, Status::Ok);
     for texts in [Texts::empty(), Texts::CMDLINE] {
@@ -278,7 +278,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
             become_user(ATTACKER + texts.bits());
             // Many wait at once: a reader that waits for each answer uses less than its share on a busy machine.
             let raws: Vec<Raw> = (0..40)
-                .map(|_| Raw::open(&path).expect("it listens"))
+                .map(|_| Raw::open(&path).expect("the service listens"))
                 .collect();
             let ask_all = |round: u64| {
                 for (number, raw) in (40 * round + 1..).zip(&raws) {
@@ -286,7 +286,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
                         texts,
                         ..other_contents(number)
                     };
-                    raw.send(asked).expect("it listens");
+                    raw.send(asked).expect("the request is sent");
                 }
                 let answers = raws.iter().map(|raw| raw.receive().expect("an answer").0);
                 answers.filter(|reply| reply.status == Status::Ok).count()
@@ -338,7 +338,7 @@ fn long_command_lines_are_not_read_again_while_their_processes_rest() {
         children.iter().all(|child| rests(child.id()))
     });
     let served = Served::start("long", None);
-    let raw = Raw::open(&served.path()).expect("it listens");
+    let raw = Raw::open(&served.path()).expect("the service listens");
     let ask = || {
         let asked = Request {
             texts: Texts::CMDLINE,
@@ -360,8 +360,8 @@ fn long_command_lines_are_not_read_again_while_their_processes_rest() {
     });
     let least = again.min().expect("ten");
     for child in &mut children {
-        child.kill().expect("it is ours");
-        child.wait().expect("it is ours");
+        child.kill().expect("the child is killed");
+        child.wait().expect("the child ends");
     }
     assert!(
         least < COUNT / 2 + first - COUNT,
@@ -409,14 +409,16 @@ fn where_a_program_lies_is_shown_by_the_rights_of_now() {
     let folder = Folder::new("setuid");
     // No user may trace a program that its user may execute but not read, nor one with other rights. If the file system
     // does not grant set-user-ID, the program is like any other.
-    let mounted = rustix::fs::statvfs(&*folder).expect("it is there").f_flag;
+    let mounted = rustix::fs::statvfs(&*folder)
+        .expect("the folder is mounted")
+        .f_flag;
     let status = fs::read_to_string("/proc/self/status").expect("/proc");
     let gives_rights = !mounted.contains(rustix::fs::StatVfsMountFlags::NOSUID)
         && !status.contains("NoNewPrivs:\t1");
     let programs = [("unreadable", 0o111), ("privileged", 0o4755)].map(|(name, mode)| {
         let program = folder.join(name);
         fs::copy("/bin/sleep", &program).expect("sleep is there");
-        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).expect("it is ours");
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).expect("its mode is set");
         program
     });
     in_child(|| {
@@ -436,7 +438,7 @@ fn where_a_program_lies_is_shown_by_the_rights_of_now() {
             let pid = child.id();
             let line = || fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             wait_until("the shell", || line().starts_with(b"/bin/sh"));
-            let raw = Raw::open(&path).expect("it listens");
+            let raw = Raw::open(&path).expect("the service listens");
             let walked = raw.ask(everything(Duration::ZERO)).expect("an answer").0;
             drop(child.stdin.take());
             wait_until("the program", || {
@@ -465,7 +467,7 @@ fn where_a_program_lies_is_shown_by_the_rights_of_now() {
             assert_eq!(kernel.is_ok(), shown);
             assert_eq!(path_shown.is_some(), shown, "{path_shown:?}");
             child.kill().expect("its real user is this one");
-            child.wait().expect("it is ours");
+            child.wait().expect("the child ends");
         }
     })
     .join();

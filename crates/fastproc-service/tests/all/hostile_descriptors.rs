@@ -32,7 +32,7 @@ const BYSTANDER: u32 = 54_641;
 fn lingering() -> (TcpStream, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
-    let mut stream = TcpStream::connect(address).expect("it listens");
+    let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_nonblocking(true).expect("a socket");
     let full = loop {
         if let Err(error) = stream.write(&[0; 1 << 12]) {
@@ -61,7 +61,7 @@ fn send_with(raw: &Raw, stream: &TcpStream) -> nix::Result<usize> {
 fn bystander_is_served(path: &Path) {
     in_child(|| {
         become_user(BYSTANDER);
-        let raw = Raw::open(path).expect("it listens");
+        let raw = Raw::open(path).expect("the service listens");
         let (reply, _) = raw
             .ask(request(Op::Snapshot, Duration::ZERO))
             .expect("an answer");
@@ -87,17 +87,17 @@ fn a_descriptor_that_was_sent_before_the_service_began_delays_nobody() {
         let listener = listener.expect("a socket");
         let address = UnixAddr::new(&path).expect("it is short");
         bind(listener.as_raw_fd(), &address).expect("nobody listens there");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("it is ours");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("its mode is set");
         setsockopt(&listener, PassCred, &true).expect("a socket");
         listen(&listener, Backlog::MAXCONN).expect("a socket");
         let (mut own, mut its) = turns();
         let attacker = in_child(|| {
             become_user(ATTACKER);
             let (stream, _listener) = lingering();
-            let raw = Raw::open(&path).expect("it listens");
+            let raw = Raw::open(&path).expect("the service listens");
             for _ in 0..before {
                 raw.send(request(Op::Hello, Duration::ZERO))
-                    .expect("it listens");
+                    .expect("the request is sent");
             }
             send_with(&raw, &stream).expect("nobody forbids it");
             drop(stream);
@@ -125,7 +125,7 @@ fn clients_that_send_descriptors_are_disconnected() {
     in_child(|| {
         become_user(ATTACKER);
         let (stream, _listener) = lingering();
-        let raw = Raw::open(&path).expect("it listens");
+        let raw = Raw::open(&path).expect("the service listens");
         if let Err(error) = send_with(&raw, &stream) {
             assert_eq!(error, Errno::EPERM);
         } else {

@@ -31,9 +31,9 @@ fn a_client_in_a_hanging_file_system_is_refused_and_delays_nobody() {
     let path = served.path();
     let (mut own, mut its) = turns();
     let attacker = in_child(|| {
-        let raw = Raw::open(&path).expect("it listens");
+        let raw = Raw::open(&path).expect("the service listens");
         rustix::process::fchdir(&hung).expect("it answers");
-        std::os::unix::fs::chroot(".").expect("root may");
+        std::os::unix::fs::chroot(".").expect("root may change its root");
         its.give();
         its.wait();
         let (reply, _) = raw
@@ -54,7 +54,7 @@ fn a_client_in_a_hanging_file_system_is_refused_and_delays_nobody() {
     for uid in [0, BYSTANDER] {
         in_child(|| {
             become_user(uid);
-            let raw = Raw::open(&path).expect("it listens");
+            let raw = Raw::open(&path).expect("the service listens");
             let everything = Request {
                 groups: Fields::all().bits(),
                 texts: Texts::all(),

@@ -73,7 +73,7 @@ fn root_of_a_user_namespace_has_the_connection_limit_of_a_user() {
         };
         set_capabilities(None, sets).expect("whoever has some may lose them");
         let raws: Vec<Raw> = (0..ASKED)
-            .map(|_| Raw::open(&path).expect("it listens"))
+            .map(|_| Raw::open(&path).expect("the service listens"))
             .collect();
         its.give();
         its.wait();
@@ -91,7 +91,7 @@ fn root_of_a_user_namespace_has_the_connection_limit_of_a_user() {
     // Root is served nevertheless, with any number of connections.
     let raws: Vec<Raw> = (0..MOST + 100)
         .map(|_| {
-            let raw = Raw::open(&path).expect("it listens");
+            let raw = Raw::open(&path).expect("the service listens");
             let (reply, _) = raw
                 .ask(request(Op::Hello, Duration::ZERO))
                 .expect("an answer");
@@ -128,7 +128,7 @@ fn the_user_with_the_most_connections_makes_room_for_others() {
     let served = Served::start_with("most", &settings);
     let path = served.path();
     let open = || {
-        let raw = Raw::open(&path).expect("it listens");
+        let raw = Raw::open(&path).expect("the service listens");
         assert_eq!(greet(&raw), Some(Status::Ok));
         raw
     };
@@ -137,7 +137,7 @@ fn the_user_with_the_most_connections_makes_room_for_others() {
         in_child(|| {
             common::become_user(uid);
             let raws = [(); 3].map(|()| {
-                let raw = Raw::open(&path).expect("it listens");
+                let raw = Raw::open(&path).expect("the service listens");
                 assert_eq!(greet(&raw), Some(Status::Ok), "{uid} has room");
                 raw
             });
@@ -164,7 +164,7 @@ fn repeated_requests_for_exits_record_them_once() {
     settings.exits_linger = Duration::from_secs(3600);
     let served = Served::start_with("exits", &settings);
     for _ in 0..5 {
-        let raw = Raw::open(&served.path()).expect("it listens");
+        let raw = Raw::open(&served.path()).expect("the service listens");
         let asked = raw.ask(request(Op::Exits, Duration::ZERO));
         let status = asked.map(|(reply, _)| reply.status);
         assert_eq!(status, Some(Status::Ok));
@@ -188,12 +188,12 @@ fn unserved_connections_make_room_for_new_ones() {
     common::raise_descriptors();
     let served = Served::start("room", Some(SourceKind::Procfs));
     let path = served.path();
-    let open = || Raw::open(&path).expect("it listens");
+    let open = || Raw::open(&path).expect("the service listens");
     let attackers = hold_connections(FIRST_USER..FIRST_USER + USERS, CONNECTIONS, open);
     for uid in [0, FIRST_USER + USERS] {
         in_child(|| {
             common::become_user(uid);
-            let raw = Raw::open(&path).expect("it listens");
+            let raw = Raw::open(&path).expect("the service listens");
             assert_eq!(greet(&raw), Some(Status::Ok), "{uid} has room");
         })
         .join();
@@ -224,14 +224,14 @@ fn without_descriptors_nobody_is_accepted_and_nothing_spins() {
         service.run(told.as_fd()).expect("it serves");
     });
     own.wait();
-    let first = Raw::open(&path).expect("it listens");
+    let first = Raw::open(&path).expect("the service listens");
     let hello = |raw: &Raw| {
         raw.ask(request(Op::Hello, Duration::ZERO))
             .map(|answer| answer.0.status)
     };
     assert_eq!(hello(&first), Some(Status::Ok));
     let others: Vec<Raw> = (0..40)
-        .map(|_| Raw::open(&path).expect("it listens"))
+        .map(|_| Raw::open(&path).expect("the service listens"))
         .collect();
     let count = |name: &str| {
         let (reply, text) = first.ask_text(request(Op::Status, Duration::ZERO));
@@ -253,7 +253,7 @@ fn without_descriptors_nobody_is_accepted_and_nothing_spins() {
         "it has woken {wakes} times for {asked} requests and {pauses} pauses"
     );
     drop(others);
-    let late = Raw::open(&path).expect("it listens");
+    let late = Raw::open(&path).expect("the service listens");
     assert_eq!(hello(&late), Some(Status::Ok), "there is room again");
     std::io::Write::write_all(&mut &stop, b".").expect("it serves");
     drop((first, late));

@@ -30,7 +30,8 @@ fn sum(text: &str, label: &str, unit: u64) -> u64 {
 /// Memory of a service: its own, the buffers that it has mapped, and what the kernel counts for its BPF programs and
 /// maps. The counters of a control group would give the sum, but only if the service had one to itself.
 fn memory(pid: i32) -> [u64; 3] {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let status =
+        fs::read_to_string(format!("/proc/{pid}/status")).expect("/proc shows the process");
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("root may look");
     let files = files.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());
     let bpf = files.map(|file| sum(&file, "memlock:", 1)).sum();
@@ -47,7 +48,7 @@ fn attacker(path: &std::path::Path, user: u32) -> (Child, Turn) {
     let child = in_child(|| {
         become_user(FIRST_USER + user);
         let raws: Vec<Raw> = (0..CONNECTIONS)
-            .map(|_| Raw::open(path).expect("it listens"))
+            .map(|_| Raw::open(path).expect("the service listens"))
             .collect();
         let (mut kept, mut refused) = (Vec::new(), 0);
         its.wait();
@@ -62,7 +63,7 @@ fn attacker(path: &std::path::Path, user: u32) -> (Child, Turn) {
                     exits_after: number,
                     ..request(Op::Snapshot, max_age)
                 };
-                raw.send(asked).expect("it listens");
+                raw.send(asked).expect("the request is sent");
             }
             for raw in &raws {
                 let (reply, buffer) = raw.receive().expect("an answer");
@@ -113,7 +114,7 @@ fn whatever_is_asked_a_service_needs_64_mib_and_a_bit_for_each_task_and_what_it_
     for (_, turn) in &mut attackers {
         turn.wait();
     }
-    let raw = Raw::open(&path).expect("it listens");
+    let raw = Raw::open(&path).expect("the service listens");
     let (status, text) = raw.ask_text(request(Op::Status, Duration::ZERO));
     assert_eq!(status, Status::Ok);
     let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");

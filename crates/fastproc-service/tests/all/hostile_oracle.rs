@@ -72,8 +72,10 @@ impl Programs {
         let copy = |name: &str, owner: u32, mode: u32| {
             let program = folder.join(name);
             fs::copy("/bin/sleep", &program).expect("sleep is there");
-            std::os::unix::fs::chown(&program, Some(owner), Some(owner)).expect("root may");
-            fs::set_permissions(&program, fs::Permissions::from_mode(mode)).expect("it is ours");
+            std::os::unix::fs::chown(&program, Some(owner), Some(owner))
+                .expect("root sets the owner");
+            fs::set_permissions(&program, fs::Permissions::from_mode(mode))
+                .expect("its mode is set");
             program
         };
         Self {
@@ -89,13 +91,13 @@ fn act(step: Step, programs: &Programs) {
         let error = Command::new(program).arg0("sleep").arg("1000").exec();
         panic!("{error}");
     };
-    let dumpable = |behavior| set_dumpable_behavior(behavior).expect("it may");
+    let dumpable = |behavior| set_dumpable_behavior(behavior).expect("the flag is set");
     match step {
         BecomeA => become_user(A),
         BecomeB => become_user(B),
         RealUserA => {
             let [a, b] = [A, B].map(Uid::from_raw);
-            thread::set_thread_res_uid(a, b, b).expect("root may");
+            thread::set_thread_res_uid(a, b, b).expect("root may change its user");
         }
         Dumpable => dumpable(DumpableBehavior::Dumpable),
         NotDumpable => dumpable(DumpableBehavior::NotDumpable),
@@ -147,9 +149,9 @@ fn by_service(served: &Served, pid: u32) -> Shown {
         .fields(Fields::all())
         .texts(Texts::all())
         .open()
-        .expect("it is served");
+        .expect("the service answers");
     let mut details = Details::open(collector.host()).expect("/proc is there");
-    let snapshot = collector.snapshot().expect("it is served");
+    let snapshot = collector.snapshot().expect("the service answers");
     let process = snapshot.get(pid).expect("it has not been waited for");
     let users = process.users().expect("they were asked for");
     Shown {
@@ -165,7 +167,7 @@ fn by_service(served: &Served, pid: u32) -> Shown {
 }
 
 fn state(pid: u32) -> Option<char> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is ours");
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("/proc shows the process");
     let (_, rest) = stat.rsplit_once(") ").expect("a name");
     rest.chars().next()
 }
@@ -214,7 +216,9 @@ fn whatever_becomes_of_a_process_each_user_is_shown_what_proc_shows_it() {
         return;
     }
     let folder = Folder::new("oracle-programs");
-    let mounted = rustix::fs::statvfs(&*folder).expect("it is there").f_flag;
+    let mounted = rustix::fs::statvfs(&*folder)
+        .expect("the folder is mounted")
+        .f_flag;
     if mounted.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
         gate::skipped("no program can be executed where temporary files are");
         return;

@@ -120,7 +120,7 @@ impl Fixture {
     }
 
     fn line(&self) -> Vec<u8> {
-        fs::read(format!("/proc/{}/cmdline", self.pid)).expect("it runs")
+        fs::read(format!("/proc/{}/cmdline", self.pid)).expect("/proc shows the process")
     }
 }
 
@@ -153,7 +153,7 @@ type MemoryMap = [u64; 13];
 
 /// The addresses of this process, to be changed.
 fn memory_map() -> MemoryMap {
-    let stat = fs::read_to_string("/proc/self/stat").expect("it runs");
+    let stat = fs::read_to_string("/proc/self/stat").expect("/proc is mounted");
     let (_, rest) = stat.rsplit_once(") ").expect("a name");
     // The first number after the name and the state is the fourth of proc_pid_stat(5).
     let fields: Vec<u64> = rest
@@ -254,14 +254,17 @@ fn live(own: &mut UnixStream, mut map: MemoryMap, [first, second, stack]: [usize
 fn collector(served: &Served, max_age: Duration) -> Collector {
     let builder = served.builder().fields(Fields::empty());
     let builder = builder.texts(Texts::CMDLINE | Texts::EXE);
-    builder.texts_max_age(max_age).open().expect("it is served")
+    builder
+        .texts_max_age(max_age)
+        .open()
+        .expect("the service answers")
 }
 
 /// The command line of a process that came with a snapshot.
 fn shown(collector: &mut Collector, pid: u32) -> Vec<u8> {
     let mut details = Details::open(collector.host()).expect("/proc is there");
-    let snapshot = collector.snapshot().expect("it is served");
-    let process = snapshot.get(pid).expect("it lives");
+    let snapshot = collector.snapshot().expect("the service answers");
+    let process = snapshot.get(pid).expect("the process is shown");
     details
         .cmdline(process)
         .expect("it is shown")
@@ -305,7 +308,7 @@ fn nothing_is_read_again_of_processes_that_rest() {
     let served = Served::start("rest", None);
     let fixtures: Vec<Fixture> = (0..50).map(|_| Fixture::start()).collect();
     let pids: Vec<u32> = fixtures.iter().map(Fixture::pid).collect();
-    let raw = Raw::open(&served.path()).expect("it listens");
+    let raw = Raw::open(&served.path()).expect("the service listens");
     let mut before = read_times(&raw, &pids);
     let (mut again, mut all) = (0, 0);
     for _ in 0..20 {
@@ -339,7 +342,10 @@ fn a_process_that_rewrites_its_command_line_is_shown_at_once() {
                     for _ in 0..2 {
                         let line = shown(&mut collector, fixture.pid());
                         assert_eq!(line, fixture.line(), "{round}");
-                        fixture.control.write_all(b".").expect("it listens");
+                        fixture
+                            .control
+                            .write_all(b".")
+                            .expect("the child reads its orders");
                         fixture.done();
                     }
                 }
@@ -373,7 +379,7 @@ fn a_command_line_that_a_tracer_writes_is_shown_at_once() {
     let fixture = Fixture::start();
     for round in 0..20_u8 {
         assert_eq!(shown(&mut collector, fixture.pid()), fixture.line());
-        ptrace::attach(fixture.pid).expect("it is ours");
+        ptrace::attach(fixture.pid).expect("the child can be traced");
         wait::waitpid(fixture.pid, None).expect("it stops");
         assert_eq!(shown(&mut collector, fixture.pid()), fixture.line());
         let word = i64::from_ne_bytes([b'a' + round; 8]);
@@ -407,7 +413,7 @@ fn a_command_line_that_others_write_is_shown_after_the_allowed_age() {
     let memory = fs::File::options()
         .write(true)
         .open(format!("/proc/{}/mem", fixture.pid));
-    let memory = memory.expect("it is ours");
+    let memory = memory.expect("the memory can be opened");
     for round in 0..20_u8 {
         let before = shown(&mut keeps, fixture.pid());
         shown(&mut young, fixture.pid());
@@ -415,7 +421,7 @@ fn a_command_line_that_others_write_is_shown_after_the_allowed_age() {
         if round % 2 == 0 {
             memory
                 .write_all_at(&text, fixture.arguments as u64)
-                .expect("it is ours");
+                .expect("the memory can be written");
         } else {
             let remote = nix::sys::uio::RemoteIoVec {
                 base: fixture.arguments,
@@ -444,14 +450,14 @@ fn compare_with_proc(served: &Served, pids: &[u32]) -> [usize; 3] {
         (line, fs::read_link(format!("/proc/{pid}/exe")).ok())
     };
     // The second time they are kept.
-    let first = collector.snapshot().expect("it is served");
+    let first = collector.snapshot().expect("the service answers");
     let before: HashMap<u32, _> = first
         .iter()
         .map(fastproc::Process::pid)
         .filter(|pid| pids.contains(pid))
         .map(|pid| (pid, texts(pid)))
         .collect();
-    let snapshot = collector.snapshot().expect("it is served");
+    let snapshot = collector.snapshot().expect("the service answers");
     let [mut lines, mut shown_programs, mut hidden] = [0; 3];
     for process in snapshot.iter() {
         let pid = process.pid();
@@ -497,7 +503,7 @@ impl Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         let ended = self.0.kill().and_then(|()| self.0.wait());
-        ended.expect("it is ours");
+        ended.expect("the child ends");
     }
 }
 

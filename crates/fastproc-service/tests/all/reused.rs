@@ -274,6 +274,6 @@ fn a_user_learns_only_of_changes_that_it_is_shown() {
     })
     .join();
     let sharer = nix::unistd::Pid::from_raw(sharer as i32);
-    nix::sys::signal::kill(sharer, nix::sys::signal::SIGKILL).expect("it is ours");
-    nix::sys::wait::waitpid(sharer, None).expect("it is ours");
+    nix::sys::signal::kill(sharer, nix::sys::signal::SIGKILL).expect("the child is killed");
+    nix::sys::wait::waitpid(sharer, None).expect("the child ends");
 }

@@ -24,8 +24,8 @@ struct RootsFolder(PathBuf);
 impl RootsFolder {
     fn new() -> Self {
         let path = PathBuf::from(format!("/run/fastproc-trust-{}", std::process::id()));
-        fs::create_dir(&path).expect("root may");
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
+        fs::create_dir(&path).expect("the folder is made");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("its mode is set");
         Self(path)
     }
 }
@@ -44,15 +44,15 @@ fn a_service_that_only_root_can_have_put_there_is_believed() {
     }
     let folder = RootsFolder::new();
     let inner = folder.0.join("inner");
-    fs::create_dir(&inner).expect("it is ours");
-    fs::set_permissions(&inner, Permissions::from_mode(0o755)).expect("it is ours");
+    fs::create_dir(&inner).expect("the folder is made");
+    fs::set_permissions(&inner, Permissions::from_mode(0o755)).expect("its mode is set");
     let socket = inner.join("socket");
     let mut served = Served::start("trust", Some(SourceKind::Procfs));
     served.stop();
     let (mut test, mut server) = turns();
     let child = in_child(|| {
-        let listener = bind(&socket).expect("root may");
-        chown(&socket, Some(NOBODY), Some(NOBODY)).expect("root may");
+        let listener = bind(&socket).expect("root may bind the socket");
+        chown(&socket, Some(NOBODY), Some(NOBODY)).expect("root sets the owner");
         become_user(NOBODY);
         // From now on this user listens.
         listen(&listener, Backlog::MAXCONN).expect("it is a socket");
@@ -82,22 +82,22 @@ fn a_service_that_only_root_can_have_put_there_is_believed() {
     // A link leads there, wherever it is.
     let links = Folder::new("trust-links");
     let link = links.join("socket");
-    symlink(&socket, &link).expect("it is ours");
+    symlink(&socket, &link).expect("the link is made");
     assert!(is_believed(&link));
     // Others may write to the folder or the one above, or own it.
     for folder in [&inner, &folder.0] {
         for mode in [0o757, 0o775, 0o1777] {
-            fs::set_permissions(folder, Permissions::from_mode(mode)).expect("it is ours");
+            fs::set_permissions(folder, Permissions::from_mode(mode)).expect("its mode is set");
             assert!(!is_believed(&socket), "{mode:o}");
         }
-        fs::set_permissions(folder, Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(folder, Permissions::from_mode(0o755)).expect("its mode is set");
         assert!(is_believed(&socket));
-        chown(folder, Some(NOBODY), None).expect("root may");
+        chown(folder, Some(NOBODY), None).expect("root sets the owner");
         assert!(!is_believed(&socket));
-        chown(folder, Some(0), None).expect("root may");
+        chown(folder, Some(0), None).expect("root sets the owner");
     }
     // The listener is not the owner of the socket.
-    chown(&socket, Some(READER + 1), None).expect("root may");
+    chown(&socket, Some(READER + 1), None).expect("root sets the owner");
     assert!(!is_believed(&socket));
     test.give();
     child.join();

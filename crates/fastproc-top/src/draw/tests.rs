@@ -75,7 +75,7 @@ impl Hierarchy {
     fn write(&self, path: &str, text: &str) {
         let path = self.0.join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder of our own");
-        fs::write(path, text).expect("our own");
+        fs::write(path, text).expect("the file is written");
     }
 }
 

@@ -265,7 +265,7 @@ mod tests {
         let mut judged = 0;
         fastproc_testbed::wait_until("looks at processes that stay", || {
             let before = listed();
-            let running = running_processes().expect("it is there");
+            let running = running_processes().expect("/proc/loadavg can be read");
             if before == listed() {
                 let rest = running.checked_sub(before.len() as u32);
                 folders = folders.min(rest.expect("there is a link for each"));

@@ -159,7 +159,7 @@ mod tests {
         let other = |file: &Path| std::fs::write(file, "other").expect("a file");
         assert_eq!(asked(Duration::ZERO, true, |_| ()), [1, 1, 1]);
         assert_eq!(asked(Duration::ZERO, true, other), [1, 1, 2]);
-        let gone = |file: &Path| std::fs::remove_file(file).expect("it is there");
+        let gone = |file: &Path| std::fs::remove_file(file).expect("the file is removed");
         assert_eq!(asked(Duration::ZERO, true, gone), [1, 1, 2]);
         // The file is not looked at each time.
         assert_eq!(asked(Duration::MAX / 4, true, other), [1, 1, 1]);

@@ -82,7 +82,7 @@ mod tests {
         for path in [pipe, "/dev/zero", "/dev/null", "/"] {
             assert_eq!(refusal(path, 100), Some(Refused::NotRegular), "{path}");
         }
-        std::fs::remove_file(pipe).expect("it is our own");
+        std::fs::remove_file(pipe).expect("the file is removed");
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(refusal(own, 10), Some(Refused::TooLong(10)));
         assert!(
             !read(Path::new(path), 1 << 20)
-                .expect("it is there")
+                .expect("the file is read")
                 .is_empty()
         );
     }

@@ -419,7 +419,9 @@ mod tests {
         let text = "some avg10=1.25 avg60=0.07 avg300=100.00 total=5\nfull avg10=0.00 avg60=0.01 avg300=0.00 total=4\n";
         assert_eq!(stalls(text, &mut shares), Some([5000, 4000]));
         assert_eq!(shares, [125, 7, 10000, 0, 1, 0]);
-        let (some, _) = text.split_once("full").expect("it is there");
+        let (some, _) = text
+            .split_once("full")
+            .expect("the text has a line \"full\"");
         assert_eq!(stalls(some, &mut shares), Some([5000, 0]));
         assert_eq!(stalls("some avg10=1 total=2\n", &mut shares), None);
     }

@@ -139,8 +139,8 @@ mod tests {
         let folder = Folder::new("hugetlb");
         let write = |path: &str, text: &str| {
             let path = folder.join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("our own");
-            fs::write(path, text).expect("our own");
+            fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
+            fs::write(path, text).expect("the file is written");
         };
         write("cgroup.controllers", "hugetlb\n");
         write("a/cgroup.controllers", "hugetlb\n");
@@ -163,7 +163,7 @@ mod tests {
         let builder = Cgroups::builder().fields(Fields::HUGETLB);
         let mut cgroups = builder.open_recorded(&folder).expect("it is a folder");
         let snapshot = cgroups.snapshot().expect("a snapshot");
-        let a = snapshot.find(b"/a").expect("it is there");
+        let a = snapshot.find(b"/a").expect("the cgroup is shown");
         let all = a.hugetlb().expect("it has the files");
         assert_eq!(all.current, (4 << 20) + (1 << 30));
         assert_eq!((all.reserved(), all.failures()), (Some(2 << 20), Some(7)));
@@ -177,7 +177,7 @@ mod tests {
         ];
         assert_eq!(sizes.collect::<Vec<_>>(), expected);
         for other in [&b"/"[..], b"/b"] {
-            let other = snapshot.find(other).expect("it is there");
+            let other = snapshot.find(other).expect("the cgroup is shown");
             assert!(other.hugetlb().is_none() && other.page_sizes().is_empty());
         }
         assert_eq!(

@@ -350,10 +350,11 @@ mod tests {
         let children: Vec<_> = (0..40).map(|at| folder.join(format!("c{at}"))).collect();
         let mut ids = HashSet::new();
         for child in &children {
-            fs::create_dir(child).expect("root may");
-            ids.insert(fs::metadata(child).expect("it is there").ino());
+            fs::create_dir(child).expect("root may make a cgroup");
+            ids.insert(fs::metadata(child).expect("the path exists").ino());
         }
-        let mut bpf = Bpf::open(Fields::empty(), Duration::ZERO, 2000).expect("root may");
+        let mut bpf =
+            Bpf::open(Fields::empty(), Duration::ZERO, 2000).expect("the BPF source opens");
         let walk = &mut bpf.loaded;
         walk.run.as_mut_slice()[0] = Run::default();
         let met = |walk: &Walk, records: u32| {
@@ -362,7 +363,7 @@ mod tests {
             known.filter(|id| ids.contains(id)).count()
         };
         let step = |walk: &mut Walk| {
-            run(walk.program.as_fd(), &mut []).expect("it runs");
+            run(walk.program.as_fd(), &mut []).expect("the BPF program runs");
             walk.run.as_slice()[0]
         };
         let mut now = Run::default();
@@ -387,7 +388,7 @@ mod tests {
             now = step(walk);
         }
         assert_eq!((now.back, met(walk, now.records)), (0, 0));
-        let parent = fs::metadata(&folder).expect("it is there").ino();
+        let parent = fs::metadata(&folder).expect("the path exists").ino();
         let records = &walk.records.as_slice()[..now.records as usize];
         let parents = records.iter().filter(|record| record.identity.id == parent);
         assert_eq!(parents.count(), 1);

@@ -475,7 +475,7 @@ mod tests {
                 .expect("a snapshot")
                 .get(pid)
                 .and_then(|process| process.memory_details().copied())
-                .expect("it is there");
+                .expect("the process has details of its memory");
             let mut record = Record::default();
             let local = collector.local.as_mut().expect("it was opened");
             let procfs = &mut local.assembler.procfs;

@@ -252,7 +252,7 @@ fn forks_are_certain_beside_a_process_that_forks_all_the_time() {
             outside.push([before, ours, after]);
         }
     }
-    forking.kill().expect("it runs");
+    forking.kill().expect("the child is killed");
     forking.wait().expect("it ends");
     assert_eq!(outside, [[0; 3]; 0]);
     assert!(by_bpf > 0, "all came from the text");

@@ -278,7 +278,7 @@ mod tests {
         sleeper.wait().expect("it was killed");
         let path = String::from_utf8(path.expect("it is found")).expect("it is ASCII");
         let found = format!("/proc/self/fd/{}{path}", root.as_raw_fd());
-        let inode = |path: &Path| std::fs::metadata(path).expect("it is there").ino();
+        let inode = |path: &Path| std::fs::metadata(path).expect("the path exists").ino();
         assert_eq!(inode(Path::new(&found)), inode(&inner), "{path}");
     }
 

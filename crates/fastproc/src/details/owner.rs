@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_owner_of_a_namespace_is_who_made_the_outermost_one() {
-        let own = File::open("/proc/self/ns/user").expect("it is there");
+        let own = File::open("/proc/self/ns/user").expect("/proc is mounted");
         let home = own.metadata().expect("a file").ino();
         assert_eq!(maker(own, home), Some(Maker::Own));
         if !fastproc_testbed::gate::root() {
@@ -204,13 +204,13 @@ mod tests {
         let told = child.stdout.as_mut().expect("a pipe");
         std::io::Read::read_exact(told, &mut byte).expect("it is within");
         let path = format!("/proc/{}/ns/user", child.id());
-        let namespace = File::open(path).expect("it lives");
+        let namespace = File::open(path).expect("/proc shows the process");
         let again = namespace.try_clone().expect("a descriptor");
         assert_eq!(maker(namespace, home), Some(Maker::User(4321)));
         let mut makers = Makers::default();
-        let (inode, _) = makers.find(again, home).expect("it is there");
-        child.kill().expect("it is ours");
-        child.wait().expect("it is ours");
+        let (inode, _) = makers.find(again, home).expect("the namespace has a maker");
+        child.kill().expect("the child is killed");
+        child.wait().expect("the child ends");
         let known = Namespaces::own().known_owner(inode as u32, child.id(), &makers);
         assert_eq!(known, Some(Owner::User(4321)), "it is not read again");
     }
@@ -234,13 +234,13 @@ mod tests {
         std::io::Read::read_exact(told, &mut [0]).expect("it is within");
         let child_of = |pid: u32| -> u32 {
             let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-            let children = children.expect("it runs");
+            let children = children.expect("/proc shows the process");
             children.trim().parse().expect("it has one child")
         };
         let shell = child_of(unshare.id());
         let owners = [shell, child_of(shell)].map(|pid| home.owner_by_user(pid, 0));
-        unshare.kill().expect("it is ours");
-        unshare.wait().expect("it is ours");
+        unshare.kill().expect("the child is killed");
+        unshare.wait().expect("the child ends");
         assert!(
             matches!(owners[0], Owner::RootOf { pid_ns: 1.. }),
             "{owners:?}"

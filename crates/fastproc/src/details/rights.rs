@@ -116,7 +116,7 @@ mod tests {
     fn whether_a_process_may_be_dumped_is_told_by_who_owns_its_files() {
         let host = Host::read().expect("/proc");
         let directories = Directories::open(&host).expect("/proc");
-        let stat = std::fs::read("/proc/self/stat").expect("it runs");
+        let stat = std::fs::read("/proc/self/stat").expect("/proc is mounted");
         let ticks = super::super::directory::start_ticks(&stat).expect("a start");
         let start_ns = ticks * (1_000_000_000 / host.ticks_per_second);
         let start_ns = start_ns.saturating_add_signed(-host.boot_offset_ns);
@@ -124,7 +124,7 @@ mod tests {
             .get(std::process::id(), start_ns)
             .expect("this process");
         let rights = directory.rights().expect("its own");
-        let own = std::fs::metadata("/proc/self/ns/user").expect("it is there");
+        let own = std::fs::metadata("/proc/self/ns/user").expect("/proc is mounted");
         assert_eq!(rights.owner.user_ns, own.ino() as u32);
         assert_eq!(rights.owner.users.euid, rustix::process::geteuid().as_raw());
         let same = directory.rights().expect("its own");

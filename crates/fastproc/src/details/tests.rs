@@ -21,7 +21,7 @@ fn shell() -> Child {
 }
 
 fn record(pid: u32) -> Record {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).expect("it runs");
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).expect("/proc shows the process");
     let mut record = Record {
         identity: Identity {
             tgid: pid,
@@ -30,7 +30,7 @@ fn record(pid: u32) -> Record {
         },
         ..Record::default()
     };
-    let comm = std::fs::read(format!("/proc/{pid}/comm")).expect("it runs");
+    let comm = std::fs::read(format!("/proc/{pid}/comm")).expect("/proc shows the process");
     record.identity.comm[..comm.len() - 1].copy_from_slice(&comm[..comm.len() - 1]);
     record
 }
@@ -52,7 +52,7 @@ fn details() -> Details {
 fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
     let mut shell = shell();
     let pid = shell.id();
-    let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
+    let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("/proc shows the process");
     wait_until("what the shell does", || line().ends_with(b"a name\0\0"));
     let mut details = details();
     let record = record(pid);
@@ -78,8 +78,8 @@ fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
     wait_until("what the shell does", || line() == b"sleep\x00600\0");
     details.renew();
     assert_ne!(details.exe(process).expect("read"), exe);
-    shell.kill().expect("it is ours");
-    shell.wait().expect("it is ours");
+    shell.kill().expect("the child is killed");
+    shell.wait().expect("the child ends");
     details.renew();
     assert!(matches!(
         details.cmdline(process),
@@ -112,11 +112,11 @@ fn the_program_of_a_process_that_has_ended_is_gone() {
     let record = record(shell.id());
     let directory = details.directory(Process::new(&record, &[]));
     let directory = directory.expect("it is our child");
-    shell.kill().expect("it is ours");
+    shell.kill().expect("the child is killed");
     wait_until("what the shell does", || {
         matches!(directory.exe(), Err(DetailError::Absent { .. }))
     });
-    shell.wait().expect("it is ours");
+    shell.wait().expect("the child ends");
     assert!(matches!(directory.exe(), Err(DetailError::Gone { .. })));
 }
 
@@ -125,14 +125,15 @@ fn the_program_of_a_process_that_has_ended_is_gone() {
 fn a_command_line_that_another_process_writes_is_shown() {
     let mut shell = shell();
     let pid = shell.id();
-    let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
+    let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("/proc shows the process");
     wait_until("what the shell does", || line().ends_with(b"a name\0\0"));
     let mut details = details();
     let record = record(pid);
     let process = Process::new(&record, &[]);
     let before = details.cmdline(process).expect("readable").bytes.to_vec();
 
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let stat =
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("/proc shows the process");
     let arg_start = stat.split(' ').nth(47).expect("it has a command line");
     let memory = std::fs::File::options()
         .write(true)
@@ -213,12 +214,12 @@ fn any_file_can_be_read() {
     let own = record(std::process::id());
     let own = Process::new(&own, &[]);
     let mut details = details();
-    let comm = std::fs::read("/proc/self/comm").expect("it runs");
+    let comm = std::fs::read("/proc/self/comm").expect("/proc is mounted");
     assert_eq!(details.file(own, c"comm").expect("readable"), comm);
     let link = details.link(own, c"ns/pid").expect("readable");
     assert!(link.starts_with(b"pid:["));
     assert!(details.file(own, c"no such file").is_err());
-    let opened = std::fs::File::open("/proc/self/comm").expect("it runs");
+    let opened = std::fs::File::open("/proc/self/comm").expect("/proc is mounted");
     let number = std::os::fd::AsRawFd::as_raw_fd(&opened) as u32;
     let files = details.open_files(own, usize::MAX).expect("readable");
     let path = format!("/proc/{}/comm", std::process::id()).into_bytes();

@@ -126,7 +126,9 @@ mod tests {
         {
             let functions = object.members(FUNCTION_IDS);
             assert_eq!(functions.first(), Some(&("bpf_rdonly_cast", 0)));
-            let (_, size) = object.constant(FUNCTION_IDS).expect("it is there");
+            let (_, size) = object
+                .constant(FUNCTION_IDS)
+                .expect("the object has the constant");
             assert_eq!(size, 4 * functions.len());
         }
         assert!(tasks.constant("no_such_constant").is_none());

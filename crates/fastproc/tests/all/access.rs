@@ -125,7 +125,7 @@ fn values_that_the_kernel_hides_are_denied() {
     let folder = Folder::new("access");
     let program = folder.join("false");
     fs::copy("/bin/false", &program).expect("it can be copied");
-    fs::set_permissions(&program, Permissions::from_mode(0o111)).expect("it is ours");
+    fs::set_permissions(&program, Permissions::from_mode(0o111)).expect("its mode is set");
     let zombies = [Path::new("/bin/false"), &program]
         .map(|program| Running::execute(Command::new(program).uid(NOBODY).gid(NOBODY)));
     own.iter().for_each(Running::wait_until_asleep);

@@ -107,7 +107,7 @@ impl Member {
         std::io::Read::read_exact(out, &mut byte).expect("it says when it is done");
         let stat = format!("/proc/{}/stat", child.id());
         wait_until("the shell reads", || {
-            let stat = fs::read_to_string(&stat).expect("it lives");
+            let stat = fs::read_to_string(&stat).expect("/proc shows the process");
             stat.contains(") S ")
         });
         Self(child)
@@ -136,11 +136,11 @@ fn both_sources_say_what_the_kernels_files_say() {
     };
     let (used, inner) = (tree.make("used"), tree.make("outer/inner"));
     let _member = Member::new(&used);
-    fs::write(inner.join("cgroup.freeze"), "1").expect("root may");
+    fs::write(inner.join("cgroup.freeze"), "1").expect("the file is written");
     // The kernel reports a frozen cgroup a moment later.
     let events = inner.join("cgroup.events");
     wait_until("a frozen cgroup", || {
-        let events = fs::read_to_string(&events).expect("it is there");
+        let events = fs::read_to_string(&events).expect("the file is read");
         events.contains("frozen 1")
     });
     for source in [Source::Bpf, Source::Files] {
@@ -149,10 +149,12 @@ fn both_sources_say_what_the_kernels_files_say() {
         // A process may report that it sleeps before it has left its CPU.
         let mut brackets = Brackets::new();
         let (kernel, text) = wait_for("a cgroup that stands still", || {
-            let kernel = || fs::read_to_string(used.join("cpu.stat")).expect("it is there");
+            let kernel = || fs::read_to_string(used.join("cpu.stat")).expect("the file is read");
             brackets.read(kernel, || {
                 let snapshot = cgroups.snapshot().expect("a snapshot");
-                let found = snapshot.find(&tree.path("/used")).expect("it is there");
+                let found = snapshot
+                    .find(&tree.path("/used"))
+                    .expect("the cgroup is shown");
                 let mut text = Vec::new();
                 assert!(snapshot.render(found, TextFile::CpuStat, &mut text));
                 text
@@ -185,7 +187,7 @@ fn both_sources_say_what_the_kernels_files_say() {
         assert_eq!(
             outer.id(),
             rustix::fs::stat(tree.folder.join("outer"))
-                .expect("it is there")
+                .expect("the folder exists")
                 .st_ino
         );
         // A kernel may lack pressure, or not count it.
@@ -217,7 +219,7 @@ fn the_times_of_all_cpus_are_the_time_of_the_cgroup() {
         let snapshot = cgroups.snapshot().expect("a snapshot");
         let [outer, used] = ["/outer", "/outer/used"].map(|below| {
             let found = snapshot.find(&tree.path(below));
-            found.expect("it is there")
+            found.expect("the cgroup is shown")
         });
         let root = snapshot.iter().next().expect("a root");
         assert!(root.cpu_times().is_none() && root.time_by_cpu().is_empty());
@@ -238,7 +240,7 @@ fn the_times_of_all_cpus_are_the_time_of_the_cgroup() {
     let snapshot = by_files.snapshot().expect("a snapshot");
     let found = snapshot
         .find(&tree.path("/outer/used"))
-        .expect("it is there");
+        .expect("the cgroup is shown");
     assert!(found.cpu_times().is_none() && found.time_by_cpu().is_empty());
 }
 
@@ -253,18 +255,18 @@ fn cgroups_come_and_go_with_their_directories() {
         let mut before = Baseline::default();
         let path = tree.path("/gone");
         let snapshot = cgroups.snapshot().expect("a snapshot");
-        let found = snapshot.find(&path).expect("it is there");
+        let found = snapshot.find(&path).expect("the cgroup is shown");
         assert_eq!(before.changes(snapshot, found).cpu, None);
         let first = found.id();
         before.set(snapshot);
         thread::sleep(Duration::from_millis(5));
         let snapshot = cgroups.snapshot().expect("a snapshot");
-        let found = snapshot.find(&path).expect("it is there");
+        let found = snapshot.find(&path).expect("the cgroup is shown");
         assert_eq!(before.changes(snapshot, found).cpu, Some(0.0));
         fs::remove_dir(&gone).expect("it is empty");
         let snapshot = cgroups.snapshot().expect("a snapshot");
         assert!(snapshot.find(&path).is_none(), "{source}");
-        fs::create_dir(&gone).expect("root may");
+        fs::create_dir(&gone).expect("root may make a cgroup");
         let snapshot = cgroups.snapshot().expect("a snapshot");
         let found = snapshot.find(&path).expect("it is there again");
         assert_ne!(found.id(), first, "{source}");
@@ -327,7 +329,7 @@ fn a_walk_in_many_runs_meets_what_stays() {
             .source(Some(Source::Bpf))
             .section(Duration::ZERO)
             .open()
-            .expect("root may");
+            .expect("the BPF source opens");
         for _ in 0..20 {
             let snapshot = cgroups.snapshot().expect("a snapshot");
             let mut met = HashSet::new();
@@ -364,7 +366,7 @@ fn rivals(folder: &Path) -> [Member; 2] {
     one.set(first.expect("this thread runs somewhere"));
     [(); 2].map(|()| {
         let mut member = Member::new(folder);
-        sched_setaffinity(Pid::from_raw(member.0.id() as i32), &one).expect("it lives");
+        sched_setaffinity(Pid::from_raw(member.0.id() as i32), &one).expect("its CPUs can be set");
         let to = member.0.stdin.as_mut().expect("a pipe");
         std::io::Write::write_all(to, b"\n").expect("it reads");
         member
@@ -388,7 +390,7 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
     let mut by_files = open(Source::Files, Fields::PRESSURE);
     let read = |cgroups: &mut Cgroups| {
         let snapshot = cgroups.snapshot().expect("a snapshot");
-        let found = snapshot.find(&path).expect("it is there");
+        let found = snapshot.find(&path).expect("the cgroup is shown");
         *found.pressure().expect("the kernel has it")
     };
     let totals = |pressure: &Pressure| {

@@ -199,7 +199,7 @@ fn softirqs_of_machines_of_all_sizes() {
             slow.push('\n');
             for name in &softirqs.names {
                 write!(slow, "{name:>12}:").unwrap();
-                for count in softirqs.row(name).expect("it is there") {
+                for count in softirqs.row(name).expect("the row exists") {
                     write!(slow, " {count:>10}").unwrap();
                 }
                 slow.push('\n');
@@ -237,7 +237,7 @@ fn interrupts_of_machines_of_all_sizes() {
         let mut interrupts = Interrupts::parse(slow.as_bytes()).expect("it parses");
         assert_eq!(interrupts.rows.len(), 4);
         assert_eq!(interrupts.rows[0].irq(), Some(24));
-        assert_eq!(interrupts.row("ERR").expect("it is there").counts, [3]);
+        assert_eq!(interrupts.row("ERR").expect("the row exists").counts, [3]);
         let mut renderer = interrupts::Renderer::default();
         assert_eq!(text(renderer.render(&interrupts)), slow);
         for row in &mut interrupts.rows {

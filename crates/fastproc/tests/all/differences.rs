@@ -106,7 +106,8 @@ fn cpu_time_does_not_go_back_between_independent_readers() {
     };
     let mut readers = [open(), open()];
     let ticks = || -> [u64; 2] {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+        let stat =
+            std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("/proc shows the process");
         let (_, rest) = stat.rsplit_once(") ").expect("a name");
         let mut fields = rest.split(' ').skip(11);
         [(); 2].map(|()| {
@@ -120,7 +121,7 @@ fn cpu_time_does_not_go_back_between_independent_readers() {
     for round in 0..400 {
         let least = if round % 3 == 0 { ticks() } else { [0; 2] };
         let snapshot = readers[round % 2].snapshot().expect("a snapshot");
-        let process = snapshot.get(pid).expect("it runs");
+        let process = snapshot.get(pid).expect("the process is shown");
         let cpu = process.cpu().expect("it was asked for");
         let parts = [cpu.utime_ns, cpu.stime_ns];
         let sum = parts[0] + parts[1];

@@ -254,7 +254,7 @@ fn in_a_pid_namespace_its_own_exits_are_recorded() {
     if !gate::bpf() || !gate::programs(&["unshare"]) {
         return;
     }
-    let test = std::env::current_exe().expect("it runs");
+    let test = std::env::current_exe().expect("/proc shows this program");
     let names = [
         name_of(an_exit_has_the_values_that_its_parent_is_told),
         name_of(every_process_is_recorded_once_and_the_ring_grows),
@@ -406,7 +406,7 @@ impl Cgroup {
     }
 
     fn id(&self) -> u64 {
-        fs::metadata(&self.folder).expect("it is there").ino()
+        fs::metadata(&self.folder).expect("the path exists").ino()
     }
 
     fn used_ns(&self) -> u64 {

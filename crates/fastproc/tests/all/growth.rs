@@ -206,7 +206,9 @@ fn grow_when_told(group: &Path) {
                 }
                 snapshot => snapshot.expect("a snapshot, or the limit"),
             };
-            let own = snapshot.get(std::process::id()).expect("it is there");
+            let own = snapshot
+                .get(std::process::id())
+                .expect("the process is shown");
             assert!(own.memory().is_some_and(|memory| memory.rss() > 0));
             assert!(pids.iter().all(|&pid| snapshot.get(pid).is_some()));
             if snapshot.stats().grown > 0 {
@@ -278,5 +280,5 @@ fn a_growth_that_is_refused_is_named_and_undone() {
     drop(burst);
     assert_eq!(look(&[]), "right right");
     drop(orders);
-    assert!(looking.wait().expect("it is ours").success());
+    assert!(looking.wait().expect("the child ends").success());
 }

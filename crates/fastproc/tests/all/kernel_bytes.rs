@@ -103,7 +103,8 @@ impl Running {
     /// Whether its five threads sleep, including those of the test harness that wait. Reads each thread alone, because
     /// reading `stat` of a process makes the kernel remember the times that it has shown.
     fn rests(&self) -> bool {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it is there");
+        let tasks =
+            fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("/proc shows the process");
         let states = tasks.map(|task| {
             let text = fs::read_to_string(task.expect("a thread").path().join("stat"));
             text.expect("no thread ends").contains(") S ")
@@ -136,7 +137,7 @@ impl Running {
         let running = Self(child.expect("setsid can be run"));
         let stat = format!("/proc/{}/stat", running.0.id());
         wait_until("sleep to have a terminal", || {
-            let text = fs::read_to_string(&stat).expect("it is there");
+            let text = fs::read_to_string(&stat).expect("the file is read");
             text.contains("(sleep) S ") && !text.contains(" 0 -1 ")
         });
         // The terminals must stay open while it runs, but not longer than this program.
@@ -208,7 +209,7 @@ fn ours(source: SourceKind, pids: &[u32]) -> HashMap<u32, Texts> {
     let mut renderer = status::Renderer::new(format);
     let mut text = Text::default();
     let snapshot = collector.snapshot().expect("it walks");
-    let first = snapshot.get(pids[0]).expect("it is there");
+    let first = snapshot.get(pids[0]).expect("the process is shown");
     assert_eq!(
         snapshot.source_of(first),
         source,
@@ -220,7 +221,7 @@ fn ours(source: SourceKind, pids: &[u32]) -> HashMap<u32, Texts> {
             .unwrap_or_else(|| panic!("{source} has not met {pid}"));
         let own = renderer
             .needs_kernel_text(process)
-            .then(|| fs::read(format!("/proc/{pid}/status")).expect("it is there"));
+            .then(|| fs::read(format!("/proc/{pid}/status")).expect("/proc shows the process"));
         let io = process.io().expect("it was asked for");
         [
             text.render(|out| stat::render(process, &units, Access::Granted, out))

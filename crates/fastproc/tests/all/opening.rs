@@ -256,7 +256,7 @@ fn kept_files_give_way() {
     for _ in 0..3 {
         collector.snapshot().expect("there are enough");
     }
-    let entries = fs::read_dir("/proc/self/fd").expect("it runs");
+    let entries = fs::read_dir("/proc/self/fd").expect("/proc is mounted");
     let kept: Vec<u32> = entries
         .flatten()
         .filter(|entry| fs::read_link(entry.path()).is_ok_and(|path| path.ends_with("stat")))
@@ -291,7 +291,7 @@ fn cgroups_leave_descriptors_to_others() {
     for at in 0..40 {
         let cgroup = folder.join(at.to_string());
         fs::create_dir_all(&cgroup).expect("a folder of our own");
-        fs::write(cgroup.join("cgroup.stat"), "nr_descendants 0\n").expect("our own");
+        fs::write(cgroup.join("cgroup.stat"), "nr_descendants 0\n").expect("the file is written");
     }
     limit_descriptors(64);
     let open = || cgroups::Cgroups::builder().open_recorded(&folder);
@@ -312,7 +312,7 @@ fn cgroups_leave_descriptors_to_others() {
     );
     drop(others);
     assert_eq!(read(0).expect("there are enough"), 41);
-    fs::remove_dir_all(&folder).expect("our own");
+    fs::remove_dir_all(&folder).expect("the folder is removed");
 }
 
 /// Runs `child` in a child of this process, and waits for its success.

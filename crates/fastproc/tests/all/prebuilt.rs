@@ -11,7 +11,7 @@ use fastproc_testbed::Folder;
 /// A folder of sources: a program, and a header in a folder below.
 fn sources(header: &str, text: &str) -> Folder {
     let folder = Folder::new("sources");
-    fs::create_dir(folder.join("part")).expect("a folder can be made");
+    fs::create_dir(folder.join("part")).expect("the folder is made");
     fs::write(folder.join("a.bpf.c"), "#include \"part/b.h\"\n").expect("there is room");
     fs::write(folder.join("part").join(header), text).expect("there is room");
     folder

@@ -86,7 +86,7 @@ fn every_process_is_read_in_order() {
         );
         assert_eq!(table.pool[0], 0);
         for (pid, threads) in [(idle.pid(), 1), (eight.pid, 8), (std::process::id(), 0)] {
-            let process = find(&table, pid).expect("it is there");
+            let process = find(&table, pid).expect("the process is shown");
             assert!(
                 process
                     .fields()
@@ -131,8 +131,9 @@ fn records_render_to_the_files_that_they_came_from() {
     let format = status::Format::read(&host()).expect("the format can be learned");
     let mut renderer = status::Renderer::new(format);
     let mut procfs = open(Fields::THREE_FILES);
-    let read =
-        |file: &str| fs::read_to_string(format!("/proc/{}/{file}", idle.pid())).expect("it lives");
+    let read = |file: &str| {
+        fs::read_to_string(format!("/proc/{}/{file}", idle.pid())).expect("/proc shows the process")
+    };
     let kernel = || ["stat", "statm", "status"].map(|file| without_queue(&read(file)));
     // Its pages may be reclaimed between two readings.
     let mut brackets = Brackets::new();
@@ -140,7 +141,7 @@ fn records_render_to_the_files_that_they_came_from() {
         let own = read("status");
         let judged = brackets.read(kernel, || {
             let table = procfs.collect().expect("/proc can be read");
-            let process = find(&table, idle.pid()).expect("it is there");
+            let process = find(&table, idle.pid()).expect("the process is shown");
             assert_eq!(process.state(), State::Sleeping);
             let mut texts = [(); 3].map(|()| Text::default());
             let [one, two, three] = &mut texts;
@@ -229,7 +230,7 @@ fn files_kept_open_follow_births_and_deaths() {
                 .is_sorted_by(|a, b| a.identity.tgid < b.identity.tgid)
         );
         for pid in idle.iter().map(Idle::pid) {
-            let process = find(&table, pid).expect("it is there");
+            let process = find(&table, pid).expect("the process is shown");
             assert_eq!((*process.name()).to_vec(), b"sleep");
         }
         assert!(gone.iter().all(|&pid| find(&table, pid).is_none()));
@@ -241,7 +242,7 @@ fn groups_are_those_that_were_asked_for() {
     for (_, fields) in Fields::NAMES {
         let mut procfs = open(fields);
         let table = procfs.collect().expect("/proc can be read");
-        let own = find(&table, std::process::id()).expect("it is there");
+        let own = find(&table, std::process::id()).expect("the process is shown");
         // The cgroup is known only if its hierarchy is mounted.
         assert!(
             own.fields() == fields || fields == Fields::CGROUP && own.fields().is_empty(),

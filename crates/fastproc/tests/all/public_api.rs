@@ -22,7 +22,7 @@ esac
 fn describe(root: &Path, target: &Path) {
     let rustdoc = target.join("tmp/rustdoc-json");
     fs::write(&rustdoc, RUSTDOC).expect("the target folder is ours");
-    fs::set_permissions(&rustdoc, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::set_permissions(&rustdoc, fs::Permissions::from_mode(0o755)).expect("its mode is set");
     let status = Command::new(env!("CARGO"))
         .args([
             "doc",
@@ -81,7 +81,7 @@ fn the_lists_are_what_is_public() {
         .expect("target/tmp");
     let list = |name: &str| root.join(format!("crates/{name}/public-api.txt"));
     let writes = env::var_os("FASTPROC_WRITE_API").is_some();
-    let wanted = fs::read_to_string(root.join("scripts/compiler")).expect("it is here");
+    let wanted = fs::read_to_string(root.join("scripts/compiler")).expect("the file is read");
     let (wanted, rustc) = (wanted.trim(), rustc());
     // Another version may list derived items differently.
     if rustc != wanted {
@@ -108,7 +108,7 @@ fn the_lists_are_what_is_public() {
         if writes {
             fs::write(list(name), &text).expect("it can be written");
         }
-        let kept = fs::read_to_string(list(name)).expect("it is here");
+        let kept = fs::read_to_string(list(name)).expect("the file is read");
         let only = |text: &str, other: &str, mark: char| {
             let other: Vec<_> = other.lines().collect();
             let lines = text.lines().filter(|line| !other.contains(line));

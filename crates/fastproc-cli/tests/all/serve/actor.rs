@@ -58,7 +58,7 @@ impl Actor {
     /// Runs a line of shell in it, and returns the output.
     #[track_caller]
     pub fn tell(&mut self, line: &str) -> String {
-        writeln!(self.orders, "{line}").expect("it listens");
+        writeln!(self.orders, "{line}").expect("the child reads its orders");
         let mut answer = String::new();
         loop {
             let before = answer.len();
@@ -75,7 +75,8 @@ impl Actor {
     #[track_caller]
     pub fn execute(&mut self, folder: &Folder, name: &str) {
         let program = folder.alias(SHELL, name);
-        writeln!(self.orders, "exec {} -c '{OBEY}'", program.display()).expect("it listens");
+        writeln!(self.orders, "exec {} -c '{OBEY}'", program.display())
+            .expect("the child reads its orders");
         self.tell(":");
     }
 
@@ -103,7 +104,8 @@ impl Actor {
     /// A field of `/proc/PID/stat`, numbered as proc(5) does.
     #[track_caller]
     pub fn stat(&self, field: usize) -> u64 {
-        let text = fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("it runs");
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.pid()))
+            .expect("/proc shows the process");
         let (_, rest) = text.rsplit_once(") ").expect("a name");
         let word = rest.split_whitespace().nth(field - 3).expect("a field");
         word.parse().expect("a number")

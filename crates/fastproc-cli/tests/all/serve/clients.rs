@@ -34,7 +34,7 @@ fn slow_clients_hold_nobody_up() {
         match at % 3 {
             // Sends nothing.
             0 => {}
-            1 => client.send(HALF).expect("it listens"),
+            1 => client.send(HALF).expect("the request is sent"),
             // Requests more than any buffer holds, and never reads. It may fail to send everything.
             _ => client.flood(WHOLE, 400),
         }
@@ -85,7 +85,7 @@ fn stall(client: &mut Client, at: usize) {
 fn thousands_of_idle_and_slow_connections_fail_no_scrape() {
     allow_descriptors(4096);
     let server = Server::start(&["--min-interval", "200ms"]);
-    let open = |_| Client::try_connect(&server.address).expect("it listens");
+    let open = |_| Client::try_connect(&server.address).expect("the server listens");
     let mut idle: Vec<Client> = (0..2000).map(open).collect();
     let mut slow: Vec<Client> = (0..200).map(open).collect();
     for (at, client) in slow.iter_mut().enumerate() {
@@ -238,7 +238,9 @@ fn requests_that_are_too_large_are_refused() {
     ] {
         let mut client = server.connect();
         let request = format!("POST /metrics HTTP/1.1\r\nHost: here\r\n{framing}\r\n\r\n");
-        client.send(request.as_bytes()).expect("it listens");
+        client
+            .send(request.as_bytes())
+            .expect("the request is sent");
         let response = client.response().expect("an answer");
         assert_eq!(
             (response.status, response.header("connection")),
@@ -250,7 +252,7 @@ fn requests_that_are_too_large_are_refused() {
     let mut client = server.connect();
     client
         .send(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
-        .expect("it listens");
+        .expect("the request is sent");
     client.wait_for_end();
     assert_eq!(server.get("/-/healthy", &[]).status, 200);
 }
@@ -263,7 +265,7 @@ fn clients_that_go_away_are_forgotten() {
     let sockets = server.sockets();
     for _ in 0..50 {
         let mut client = server.connect();
-        client.send(WHOLE).expect("it listens");
+        client.send(WHOLE).expect("the request is sent");
         client.shut(Shutdown::Both);
     }
     wait_until("their connections have ended", || {
@@ -281,7 +283,7 @@ fn sigterm_ends_it_cleanly() {
         let (mut kept, mut half, mut silent) =
             (server.connect(), server.connect(), server.connect());
         assert_eq!(kept.get("/metrics", &[]).status, 200);
-        half.send(HALF).expect("it listens");
+        half.send(HALF).expect("the request is sent");
         let (status, stderr) = server.end(signal);
         assert_eq!(status.code(), Some(0), "{stderr}");
         for client in [&mut kept, &mut half, &mut silent] {

@@ -78,8 +78,8 @@ fn a_pod_is_a_group() {
     wait_until("the exited process in its group", || {
         faults(&server.scrape(), group) > Some(before)
     });
-    sleeper.kill().expect("it is ours");
-    sleeper.wait().expect("it is ours");
+    sleeper.kill().expect("the child is killed");
+    sleeper.wait().expect("the child ends");
 }
 
 /// The collecting process has dropped root when it reads the cgroup and the names.
@@ -119,7 +119,7 @@ fn a_container_has_metrics_with_its_names() {
             metrics.get("container_processes", &names[..1]) == Some(1.0)
         });
         assert!(server.scrape().get(usage, &names) > Some(0.0));
-        sleeper.kill().expect("it is ours");
-        sleeper.wait().expect("it is ours");
+        sleeper.kill().expect("the child is killed");
+        sleeper.wait().expect("the child ends");
     }
 }

@@ -44,7 +44,9 @@ fn values_are_what_proc_says_and_have_an_age() {
     actor.tell("exec 7</dev/null 8</dev/null; ulimit -Sn 50");
     let server = start(&folder, &name, "1");
     let proc = |file: &str| format!("/proc/{}/{file}", actor.pid());
-    let open = fs::read_dir(proc("fd")).expect("it is ours").count() as f64;
+    let open = fs::read_dir(proc("fd"))
+        .expect("/proc shows the process")
+        .count() as f64;
     assert!(open >= 5.0);
     let kib = |line: &str| {
         let value = status(&proc("smaps_rollup"), line);
@@ -77,7 +79,7 @@ fn values_are_what_proc_says_and_have_an_age() {
                 told.is_some_and(|told| (before.min(end)..=before.max(end)).contains(&told))
             });
         before = start;
-        let place = fs::read_to_string(proc("wchan")).expect("it is ours");
+        let place = fs::read_to_string(proc("wchan")).expect("/proc shows the process");
         let current = known(&metrics)
             && between
             && metrics.get(WCHAN, &[("groupname", "it"), ("wchan", &place)]) == Some(1.0);
@@ -136,7 +138,8 @@ fn descriptors_are_never_zero_because_nobody_has_looked() {
     let server = Server::start(&[]);
     let open = |group: &str| server.scrape().get(OPEN, &[("groupname", group)]);
     let of = |actor: &Actor| {
-        let fds = fs::read_dir(format!("/proc/{}/fd", actor.pid())).expect("it is ours");
+        let fds =
+            fs::read_dir(format!("/proc/{}/fd", actor.pid())).expect("/proc shows the process");
         fds.count() as f64
     };
     assert_eq!(open(&old), Some(of(&first)));

@@ -33,7 +33,7 @@ impl Folder {
     pub fn alias(&self, of: &str, name: &str) -> PathBuf {
         let path = self.0.join(name);
         if !path.exists() {
-            symlink(of, &path).expect("a link can be made");
+            symlink(of, &path).expect("the link is made");
         }
         path
     }

@@ -223,7 +223,8 @@ fn children_belong_to_their_parents_unless_they_must_not() {
     let pid: u32 = forked.trim().parse().expect("a pid");
     // It is another program once the shell's child has executed it.
     wait_until("the child executes", || {
-        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).expect("it runs");
+        let comm =
+            fs::read_to_string(format!("/proc/{pid}/comm")).expect("/proc shows the process");
         comm.trim() == child
     });
     let (with, without) = (of_parents.scrape(), alone.scrape());
@@ -254,7 +255,8 @@ fn a_pid_that_is_given_away_is_another_process() {
     });
     // Its parent continues before it has its program's name; a scrape at that time would put it in another group.
     wait_until("the heir executes", || {
-        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).expect("it runs");
+        let comm =
+            fs::read_to_string(format!("/proc/{pid}/comm")).expect("/proc shows the process");
         comm.trim() == second
     });
     let after = wait_for("the heir is known", || {

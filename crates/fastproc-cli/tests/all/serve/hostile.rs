@@ -55,7 +55,7 @@ fn serve(folder: &Folder, acts: &str, arguments: &[&str]) -> Output {
     let fastproc = folder.copy(FASTPROC, "fastproc");
     let program = PROGRAM.replace("VERSION", VERSION) + acts;
     let program = folder.write("fastproc-exporter", &program);
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("its mode is set");
     Command::new(fastproc)
         .args(["serve", "--listen", "127.0.0.1:0", "--source=procfs"])
         .args(["--min-interval", "0"])
@@ -155,7 +155,7 @@ fn hostile_rules_are_refused_and_it_goes_on() {
         ("many", &many),
         ("long", &[long]),
     ] {
-        fs::write(folder.path().join(name), Item::to_bytes(items)).expect("it is ours");
+        fs::write(folder.path().join(name), Item::to_bytes(items)).expect("the file is written");
     }
     let acts = "
 scrapes = begin()

@@ -68,7 +68,7 @@ fn a_hanging_command_line_leaves_out_one_process() {
     tell.write_all(b"\n").expect("it reads");
     let is_stuck = |pid: u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-        stat.expect("it runs").contains(") D ")
+        stat.expect("/proc shows the process").contains(") D ")
     };
     wait_until("its other thread waits", || is_stuck(hostile.id()));
     let reader = Command::new("cat")
@@ -89,7 +89,7 @@ fn a_hanging_command_line_leaves_out_one_process() {
     for mut child in [hostile, reader] {
         // It may have exited.
         let _ = child.kill();
-        child.wait().expect("it is ours");
+        child.wait().expect("the child ends");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_hanging_command_line_leaves_out_one_process() {
 fn stop(pid: u32) {
     send(pid, Signal::STOP);
     wait_until("all threads to stop", || {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("/proc shows the process");
         let mut stats = tasks.map(|task| fs::read_to_string(task?.path().join("stat")));
         stats.all(|stat| stat.is_ok_and(|stat| stat.contains(") T ")))
     });
@@ -223,8 +223,8 @@ fn signals_do_not_go_to_the_thread_that_collects() {
         u64::from_str_radix(&blocked, 16).expect("a mask") & ENDING
     };
     assert_eq!(blocks(&pid.to_string()), ENDING);
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
-    let mut names = tasks.map(|task| task.expect("it runs").file_name());
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("/proc shows the process");
+    let mut names = tasks.map(|task| task.expect("/proc shows the process").file_name());
     let takes = names.any(|name| blocks(name.to_str().expect("a number")) == 0);
     assert!(takes, "another thread takes them");
 }

@@ -115,7 +115,7 @@ fn other_pages_are_there() {
     assert_eq!(client.get("/nothing", &[]).status, 404);
     client
         .send(b"DELETE /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
-        .expect("it listens");
+        .expect("the request is sent");
     let refused = client.response().expect("an answer");
     assert_eq!(
         (refused.status, refused.header("allow")),
@@ -123,7 +123,7 @@ fn other_pages_are_there() {
     );
     client
         .send(b"HEAD /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
-        .expect("it listens");
+        .expect("the request is sent");
     client.wait_for_end();
 }
 
@@ -138,7 +138,9 @@ fn a_request_without_a_host_is_no_request() {
         ("GET /-/healthy HTTP/1.0\r\n\r\n", 200),
     ] {
         let mut client = server.connect();
-        client.send(request.as_bytes()).expect("it listens");
+        client
+            .send(request.as_bytes())
+            .expect("the request is sent");
         let response = client.response().expect("an answer");
         assert_eq!(response.status, status, "{request}");
     }

@@ -28,7 +28,7 @@ impl NodeExporter {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("it is there");
+            .expect("the program starts");
         let log = BufReader::new(child.stderr.take().expect("it is piped"));
         let mut lines = log.lines().map_while(Result::ok);
         let address = lines
@@ -43,9 +43,9 @@ impl NodeExporter {
     #[track_caller]
     pub fn scrape(&self) -> Metrics {
         // HTTP/1.0 has no chunked bodies.
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let mut stream = TcpStream::connect(&self.address).expect("the server listens");
         let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
-        asked.expect("it listens");
+        asked.expect("the request is sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
         let (_, text) = answer.split_once("\r\n\r\n").expect("it answers");

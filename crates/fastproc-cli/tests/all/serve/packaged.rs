@@ -22,7 +22,7 @@ fn packaging() -> PathBuf {
 
 #[track_caller]
 fn text(name: &str) -> String {
-    fs::read_to_string(packaging().join(name)).expect("it is there")
+    fs::read_to_string(packaging().join(name)).expect("the file is read")
 }
 
 #[track_caller]
@@ -54,7 +54,7 @@ fn promtool(arguments: &[&str], file: &Path) {
         .args(arguments)
         .arg(file)
         .output()
-        .expect("it is there");
+        .expect("the program starts");
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -180,10 +180,10 @@ fn every_metric_that_is_asked_for_is_told() {
 #[test]
 fn the_debian_package_has_them() {
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
-    let manifest = manifest.expect("it is there");
+    let manifest = manifest.expect("the manifest can be read");
     assert!(manifest.contains(&format!("\"../../packaging/{RULES}\"")));
     assert!(manifest.contains("\"../../packaging/grafana/fastproc-*.json\""));
-    let folder = fs::read_dir(packaging().join("grafana")).expect("it is there");
+    let folder = fs::read_dir(packaging().join("grafana")).expect("the folder is read");
     let mut found: Vec<String> = folder
         .map(|entry| entry.expect("it can be listed").file_name())
         .map(|name| name.into_string().expect("UTF-8"))

@@ -23,17 +23,18 @@ const BPF: u64 = 1 << 39;
 fn own_id(name: &str) -> u32 {
     let option = if name == "Uid" { "-u" } else { "-g" };
     let id = Command::new("id").args([option, "fastproc"]).output();
-    let id = String::from_utf8(id.expect("it is there").stdout).expect("a number");
+    let id = String::from_utf8(id.expect("the user exists").stdout).expect("a number");
     id.trim().parse().unwrap_or(NOBODY)
 }
 
 /// A status line that must be the same for every thread, but for the one that reads textfiles, which has no capabilities.
 #[track_caller]
 fn of_all_threads(server: &Server, name: &str) -> String {
-    let tasks = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs");
+    let tasks =
+        fs::read_dir(format!("/proc/{}/task", server.pid())).expect("/proc shows the process");
     let mut lines = Vec::new();
     for task in tasks {
-        let path = task.expect("it runs").path().join("status");
+        let path = task.expect("/proc shows the process").path().join("status");
         let path = path.to_str().expect("UTF-8");
         let line = status(path, name);
         if name.starts_with("Cap") && status(path, "Name") == "textfiles" {
@@ -139,7 +140,7 @@ fn root_becomes_the_user_that_the_package_makes() {
     let mut server = Command::new("unshare")
         .args(["--mount", "sh", "-c", &serve])
         .spawn()
-        .expect("it is there");
+        .expect("the program starts");
     let path = format!("/proc/{}/status", server.id());
     wait_until("it gives up root", || {
         status(&path, "Uid")
@@ -302,7 +303,7 @@ fn without_privileges_it_serves_what_proc_shows_and_says_so() {
         &[("value", "wchan")],
     );
     assert!(unknown.sum::<f64>() > 0.0);
-    let comm = fs::read_to_string("/proc/self/comm").expect("it is ours");
+    let comm = fs::read_to_string("/proc/self/comm").expect("/proc is mounted");
     let group = [("groupname", comm.trim()), ("memtype", "resident")];
     assert!(metrics.get("namedprocess_namegroup_memory_bytes", &group) > Some(0.0));
     assert!(metrics.get("node_context_switches_total", &[]) > Some(0.0));

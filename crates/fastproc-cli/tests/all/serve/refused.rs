@@ -78,7 +78,7 @@ fn the_metrics_tell_who_is_connected_and_what_is_lent() {
         .source(Some(SourceKind::Service))
         .service_socket(Some(socket.clone()))
         .open()
-        .expect("it listens");
+        .expect("the server listens");
     let records = reader.snapshot().expect("an answer").iter().count();
     wait_until("its snapshot is lent", || {
         let (connections, lent) = gauges();

@@ -24,7 +24,7 @@ const AT: &str = "fastproc_config_last_reload_success_timestamp_seconds";
 #[track_caller]
 fn hang_up(server: &Server) {
     let pid = Pid::from_raw(server.pid() as i32).expect("a process");
-    kill_process(pid, Signal::HUP).expect("it runs");
+    kill_process(pid, Signal::HUP).expect("the signal is sent");
 }
 
 /// A configuration with a group of this name for the process.
@@ -116,7 +116,7 @@ fn a_wrong_file_changes_nothing_and_is_told() {
     ] {
         match wrong {
             Some(text) => drop(folder.write("groups.yml", text)),
-            None => fs::remove_file(&config).expect("it is there"),
+            None => fs::remove_file(&config).expect("the file is removed"),
         }
         let before = server.stderr().len();
         hang_up(&server);
@@ -145,7 +145,9 @@ fn a_request_reloads_where_that_is_allowed() {
     let ask = |server: &Server, method: &str| {
         let mut client = server.connect();
         let request = format!("{method} /-/reload HTTP/1.1\r\nHost: here\r\n\r\n");
-        client.send(request.as_bytes()).expect("it listens");
+        client
+            .send(request.as_bytes())
+            .expect("the request is sent");
         client.response().expect("it answers")
     };
     let closed = Server::start(&arguments);
@@ -183,7 +185,7 @@ fn users_and_certificates_are_read_again_and_never_taken_away() {
         "--gather-fds=false",
         "--gather-wchan=false",
     ]);
-    fs::copy(path("server.pem"), path("old.pem")).expect("it is there");
+    fs::copy(path("server.pem"), path("old.pem")).expect("the file can be copied");
     let ask = |trust: &str, user: &str| {
         code(&curl(
             &folder,
@@ -194,7 +196,7 @@ fn users_and_certificates_are_read_again_and_never_taken_away() {
     assert_eq!(ask("old.pem", "reader:s3cret"), 200);
     certificate(&folder, "server", None);
     let hash = bcrypt::hash("other", 4).expect("it can be hashed");
-    let text = fs::read_to_string(&web).expect("it is there");
+    let text = fs::read_to_string(&web).expect("the file is read");
     let (tls, _) = text.split_once("basic_auth_users").expect("it has users");
     folder.write(
         "web.yml",
@@ -243,9 +245,9 @@ fn a_service_of_snapshots_survives_a_hangup() {
     let mut service = Killed(child);
     wait_until("it listens", || socket.exists());
     let pid = Pid::from_child(&service.0);
-    kill_process(pid, Signal::HUP).expect("it runs");
-    kill_process(pid, Signal::TERM).expect("it runs");
-    let status = service.0.wait().expect("it is ours");
+    kill_process(pid, Signal::HUP).expect("the signal is sent");
+    kill_process(pid, Signal::TERM).expect("the signal is sent");
+    let status = service.0.wait().expect("the child ends");
     assert_ne!(status.signal(), Some(Signal::HUP.as_raw()));
     assert!(status.success() || status.signal() == Some(Signal::TERM.as_raw()));
 }

@@ -70,7 +70,7 @@ fn promtool_finds_nothing_but_historical_names() {
 /// A number of `/proc/PID/statm`, in bytes.
 #[track_caller]
 fn statm(pid: u32, field: usize) -> f64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).expect("it runs");
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).expect("/proc shows the process");
     let pages: u64 = text
         .split(' ')
         .nth(field)

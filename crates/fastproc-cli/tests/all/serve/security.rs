@@ -145,7 +145,7 @@ fn only_who_knows_the_password_is_answered_and_only_by_tls() {
     let mut plain = server.connect();
     plain
         .send(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
-        .expect("it listens");
+        .expect("the request is sent");
     let answer = plain.response().expect("it says what is wrong");
     assert_eq!(answer.status, 400);
     assert_eq!(

@@ -121,7 +121,7 @@ fn frequencies_and_temperatures_are_told_as_node_exporter_tells_them() {
         ],
     );
     lay(&thermal, &[("thermal_zone0/temp", "hot")]);
-    fs::remove_file(thermal.join("cooling_device0/cur_state")).expect("it is there");
+    fs::remove_file(thermal.join("cooling_device0/cur_state")).expect("the file is removed");
     let odd = told(&server.scrape());
     assert_eq!(odd.len(), 15 - 5, "{odd:#?}");
     assert!(odd.iter().all(|series| told(&here).contains(series)));

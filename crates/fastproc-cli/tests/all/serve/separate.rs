@@ -23,7 +23,7 @@ use crate::serve::{
 /// The targets of a process's descriptors.
 #[track_caller]
 fn descriptors(pid: u32) -> Vec<String> {
-    let folder = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+    let folder = fs::read_dir(format!("/proc/{pid}/fd")).expect("/proc shows the process");
     let links = folder.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
     links.map(|link| link.display().to_string()).collect()
 }
@@ -32,7 +32,7 @@ fn descriptors(pid: u32) -> Vec<String> {
 #[track_caller]
 fn listens_at(port: &str) -> String {
     let port: u16 = port.parse().expect("a port");
-    let table = fs::read_to_string("/proc/net/tcp").expect("it is there");
+    let table = fs::read_to_string("/proc/net/tcp").expect("/proc is mounted");
     let mut rows = table.lines().map(|line| line.split_ascii_whitespace());
     let inode = rows.find_map(|mut row| {
         let local = row.nth(1)?;
@@ -40,7 +40,7 @@ fn listens_at(port: &str) -> String {
         let inode = row.nth(5)?;
         (listens && local.ends_with(&format!(":{port:04X}"))).then(|| inode.to_owned())
     });
-    format!("socket:[{}]", inode.expect("it listens"))
+    format!("socket:[{}]", inode.expect("the socket is bound"))
 }
 
 pub fn is_gone(pid: u32) -> bool {
@@ -51,7 +51,7 @@ pub fn is_gone(pid: u32) -> bool {
 #[track_caller]
 pub fn send(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid as i32).expect("a process");
-    kill_process(pid, signal).expect("it runs");
+    kill_process(pid, signal).expect("the signal is sent");
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn the_exporter_process_holds_no_privileges_and_opens_nothing() {
     assert_eq!(code(&answered), 200);
 
     let exporter = server.exporter();
-    let tasks = fs::read_dir(format!("/proc/{exporter}/task")).expect("it runs");
+    let tasks = fs::read_dir(format!("/proc/{exporter}/task")).expect("/proc shows the process");
     for task in tasks {
-        let path = task.expect("it runs").path().join("status");
+        let path = task.expect("/proc shows the process").path().join("status");
         // A thread that checked a password exits when it has been idle for a while.
         if !path.exists() {
             continue;
@@ -95,7 +95,8 @@ fn the_exporter_process_holds_no_privileges_and_opens_nothing() {
         );
     }
     // It has no terminal to type into.
-    let session = rustix::process::getsid(Pid::from_raw(exporter as i32)).expect("it runs");
+    let session =
+        rustix::process::getsid(Pid::from_raw(exporter as i32)).expect("the process has a session");
     assert_eq!(session.as_raw_nonzero().get(), exporter as i32);
     // The key and the passwords were read by the other process.
     let open = descriptors(exporter);

@@ -107,7 +107,7 @@ impl Server {
     #[track_caller]
     pub fn exporter(&self) -> u32 {
         let path = format!("/proc/{0}/task/{0}/children", self.pid());
-        let children = fs::read_to_string(path).expect("it runs");
+        let children = fs::read_to_string(path).expect("/proc shows the process");
         children.trim().parse().expect("it has one child")
     }
 
@@ -149,7 +149,8 @@ impl Server {
     /// Open sockets: connections and the listening socket.
     #[track_caller]
     pub fn sockets(&self) -> usize {
-        let folder = fs::read_dir(format!("/proc/{}/fd", self.exporter())).expect("it runs");
+        let folder =
+            fs::read_dir(format!("/proc/{}/fd", self.exporter())).expect("/proc shows the process");
         let files = folder.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
         files
             .filter(|file| file.to_string_lossy().starts_with("socket:"))
@@ -159,13 +160,13 @@ impl Server {
     /// Asks it to end, and waits. Returns its exit status and its messages.
     pub fn end(self, signal: Signal) -> (ExitStatus, String) {
         let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).expect("it runs");
+        kill_process(pid, signal).expect("the signal is sent");
         self.wait()
     }
 
     /// Waits until it has ended. Returns its exit status and its messages.
     pub fn wait(mut self) -> (ExitStatus, String) {
-        let status = self.child.wait().expect("it is ours");
+        let status = self.child.wait().expect("the child ends");
         if let Some(listener) = self.listener.take() {
             listener.join().expect("it only reads");
         }
@@ -186,7 +187,7 @@ impl Drop for Server {
 /// A line of a status file, without its name.
 #[track_caller]
 pub fn status(path: &str, name: &str) -> String {
-    let text = fs::read_to_string(path).expect("it runs");
+    let text = fs::read_to_string(path).expect("/proc shows the process");
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let found = lines.find(|(line, _)| *line == name);
     let (_, value) = found.unwrap_or_else(|| panic!("{path} has no {name}"));

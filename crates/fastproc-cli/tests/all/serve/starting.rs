@@ -73,15 +73,15 @@ fn a_signal_while_it_starts_ends_it_well() {
             .expect("it can be started");
         let file = |name: &str| format!("/proc/{}/{name}", child.id());
         wait_until("it handles the signal", || {
-            let status = fs::read_to_string(file("status")).expect("it runs");
+            let status = fs::read_to_string(file("status")).expect("/proc shows the process");
             let caught = status
                 .lines()
                 .find_map(|line| line.strip_prefix("SigCgt:\t"));
             let caught = caught.and_then(|mask| u64::from_str_radix(mask, 16).ok());
             caught.expect("a mask") >> (signal.as_raw() - 1) & 1 == 1
         });
-        kill_process(Pid::from_child(&child), signal).expect("it runs");
-        let ended = child.wait().expect("it is ours");
+        kill_process(Pid::from_child(&child), signal).expect("the signal is sent");
+        let ended = child.wait().expect("the child ends");
         assert_eq!(ended.code(), Some(0), "{ended:?}");
     }
 }

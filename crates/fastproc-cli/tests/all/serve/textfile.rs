@@ -90,7 +90,7 @@ fn files_are_told_and_refused_as_node_exporter_does() {
         folder.write("a.prom", text);
         assert_eq!(told(&server.scrape()), told(&other.scrape()), "{text:?}");
     }
-    fs::remove_file(folder.path().join("a.prom")).expect("it is there");
+    fs::remove_file(folder.path().join("a.prom")).expect("the file is removed");
     folder.write("ignored.txt", "broken");
     assert_eq!(told(&server.scrape()), told(&other.scrape()));
     folder.write("b.prom", "node_left{in=\"b\"} 2\n");
@@ -101,12 +101,12 @@ fn files_are_told_and_refused_as_node_exporter_does() {
         "a.prom",
         "node_left 1\n# TYPE node_left_total counter\nnode_left_total 2\n",
     );
-    fs::remove_file(folder.path().join("b.prom")).expect("it is there");
+    fs::remove_file(folder.path().join("b.prom")).expect("the file is removed");
     assert_eq!(told(&server.scrape()), told(&other.scrape()));
     let open = server.get("/metrics", &["Accept: application/openmetrics-text"]);
     let text = open.text().strip_suffix("# EOF\n").expect("its end");
     assert_eq!(Metrics::parse(text).get("node_left_total", &[]), Some(2.0));
-    fs::remove_dir_all(folder.path()).expect("it is there");
+    fs::remove_dir_all(folder.path()).expect("the folder is removed");
     assert_eq!(told(&server.scrape()), told(&other.scrape()));
 }
 
@@ -143,7 +143,7 @@ fn a_file_that_cannot_be_told_is_left_out_and_said_once() {
         server.scrape();
         assert_eq!(server.stderr(), said, "{at}");
     }
-    fs::remove_file(&path).expect("it is there");
+    fs::remove_file(&path).expect("the file is removed");
     // A pipe without a writer, a folder, a broken link.
     let made = Command::new("mkfifo").arg(&path).status();
     assert!(made.expect("mkfifo is everywhere").success());

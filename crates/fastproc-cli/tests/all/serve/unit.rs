@@ -19,7 +19,7 @@ fn packaging() -> PathBuf {
 #[test]
 fn the_service_is_in_the_mount_namespace_of_its_readers() {
     let unit = std::fs::read_to_string(packaging().join("fastproc-snapshots.service"));
-    let unit = unit.expect("it is there");
+    let unit = unit.expect("the unit can be read");
     let kinds = [
         "DynamicUser",
         "Private",
@@ -47,12 +47,12 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
     }
     // Each has its own user, so a taken-over exporter cannot send signals to the service.
     let users = std::fs::read_to_string(packaging().join("fastproc.sysusers"));
-    let users = users.expect("it is there");
+    let users = users.expect("the users can be read");
     for (name, user) in [
         ("fastproc.service", "fastproc-exporter"),
         ("fastproc-snapshots.service", "fastproc"),
     ] {
-        let unit = std::fs::read_to_string(packaging().join(name)).expect("it is there");
+        let unit = std::fs::read_to_string(packaging().join(name)).expect("the file is read");
         assert!(unit.contains(&format!("\nUser={user}\n")), "{name}");
         assert!(users.contains(&format!("\nu {user} ")), "{user}");
     }
@@ -70,7 +70,7 @@ fn the_units_expose_no_more_than_they_must() {
             .arg(format!("--threshold={most}"))
             .arg(packaging().join(name))
             .output()
-            .expect("it is there");
+            .expect("the program starts");
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(text.contains("Overall exposure level"), "{output:?}");
         assert!(output.status.success(), "{text}");
@@ -107,10 +107,10 @@ fn a_service_that_never_was_root_serves_everybody() {
         .args(["serve", "--no-metrics", "--cpu-of-user=1000"])
         .stderr(Stdio::null())
         .spawn()
-        .expect("it is there");
+        .expect("the program starts");
     wait_until("the socket", || socket.exists());
     let all = Permissions::from_mode(0o666);
-    std::fs::set_permissions(&socket, all).expect("it is ours");
+    std::fs::set_permissions(&socket, all).expect("its mode is set");
     let own = std::process::id().to_string();
     let reads = |uid: u32| {
         let mut command = Command::new(&program);
@@ -122,7 +122,7 @@ fn a_service_that_never_was_root_serves_everybody() {
             .stderr(Stdio::null())
             .uid(uid)
             .gid(uid);
-        let output = command.output().expect("it is there");
+        let output = command.output().expect("the program starts");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     // The first client starts it, and is not served: unlike systemd's, this socket does not pass credentials yet.
@@ -169,7 +169,7 @@ fn systemd_understands_the_units() {
         "fastproc.socket",
     ];
     let paths = units.map(|name| {
-        let unit = std::fs::read_to_string(packaging().join(name)).expect("it is there");
+        let unit = std::fs::read_to_string(packaging().join(name)).expect("the file is read");
         // systemd checks that the program exists: this one does, wherever the package would install it.
         let starts = unit.contains("\nExecStart=/usr/bin/fastproc serve");
         assert!(starts || name.ends_with(".socket"));
@@ -182,7 +182,7 @@ fn systemd_understands_the_units() {
         .args(&paths)
         .env("SYSTEMD_LOG_LEVEL", "warning")
         .output()
-        .expect("it is there");
+        .expect("the program starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && stderr.is_empty(), "{stderr}");
 }

@@ -66,7 +66,10 @@ fn a_table_of_cgroups_can_be_written_as_text() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fastproc"));
     command.args(["top", "--once", "--cgroups", "--tree", "--interval=0.1"]);
     command.args(["--source=procfs", "--settings=/proc/nowhere/top.toml"]);
-    let output = command.env("COLUMNS", "160").output().expect("it runs");
+    let output = command
+        .env("COLUMNS", "160")
+        .output()
+        .expect("the program starts");
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr);

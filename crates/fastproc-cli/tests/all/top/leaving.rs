@@ -17,7 +17,7 @@ fn started() -> Terminal {
 
 fn send(top: &Terminal, signal: Signal) {
     let pid = Pid::from_raw(top.pid() as i32).expect("a pid");
-    kill_process(pid, signal).expect("it is ours");
+    kill_process(pid, signal).expect("the signal is sent");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn by_a_signal_though_nobody_reads_the_terminal() {
     let mut top = started();
     let path = format!("/proc/{}/syscall", top.pid());
     let writes = || {
-        let call = std::fs::read_to_string(&path).expect("it runs");
+        let call = std::fs::read_to_string(&path).expect("/proc shows the process");
         call.starts_with("1 0x1 ").then_some(call)
     };
     let mut before = None;
@@ -129,7 +129,7 @@ fn panics() {
 
 #[test]
 fn by_a_panic() {
-    let own = std::env::current_exe().expect("it runs");
+    let own = std::env::current_exe().expect("/proc shows this program");
     let mut command = std::process::Command::new("setsid");
     command.args(["--ctty", "--wait"]).arg(own);
     command.args(["--exact", name_of(panics), "--ignored", "--nocapture"]);
@@ -152,7 +152,7 @@ fn without_a_terminal_it_says_what_to_do() {
             "procfs",
         ])
         .output()
-        .expect("it runs");
+        .expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("--once"), "{error}");

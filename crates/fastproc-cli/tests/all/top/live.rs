@@ -98,7 +98,7 @@ fn draws_only_a_part_of_a_terminal_that_claims_a_huge_size() {
     top.press("?");
     top.until_shown("to the first row");
     let path = format!("/proc/{}/status", top.pid());
-    let status = fs::read_to_string(path).expect("it runs");
+    let status = fs::read_to_string(path).expect("/proc shows the process");
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let most = most.and_then(|most| most.trim().strip_suffix(" kB"));
     let most: u64 = most.expect("a size").trim().parse().expect("KiB");
@@ -254,8 +254,8 @@ fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
     fs::create_dir_all(settings.parent().expect("it is in a folder")).expect("a folder");
     let program = home.join("fastproc");
     common::install(env!("CARGO_BIN_EXE_fastproc"), &program);
-    fs::write(&settings, "wrong").expect("our own");
-    fs::set_permissions(&settings, fs::Permissions::from_mode(0o600)).expect("our own");
+    fs::write(&settings, "wrong").expect("the file is written");
+    fs::set_permissions(&settings, fs::Permissions::from_mode(0o600)).expect("its mode is set");
     let run = |more: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
@@ -281,7 +281,7 @@ fn once_writes_a_single_screen() {
         .arg(format!("pid == {}", sleeper.0.id()))
         .env("COLUMNS", "100")
         .output()
-        .expect("it runs");
+        .expect("the program starts");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{text}");
     assert!(

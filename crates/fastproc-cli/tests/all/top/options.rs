@@ -11,7 +11,7 @@ fn top(options: &[&str]) -> Output {
         .args(options)
         .envs([("COLUMNS", "100"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")])
         .output()
-        .expect("it runs")
+        .expect("the program starts")
 }
 
 fn tables(options: &[&str]) -> Vec<String> {
@@ -94,7 +94,7 @@ fn tables_without_a_row_end_as_those_of_ps() {
     // Groups are rows, too.
     let folder = fastproc_testbed::Folder::new("top-groups");
     let settings = folder.join("top.toml");
-    std::fs::write(&settings, "group = \"user\"\n").expect("our own");
+    std::fs::write(&settings, "group = \"user\"\n").expect("the file is written");
     for (filter, status) in [("pid == 0", 1), ("pid > 0", 0)] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fastproc"));
         command.args([
@@ -106,7 +106,7 @@ fn tables_without_a_row_end_as_those_of_ps() {
             filter,
         ]);
         let output = command.arg("--settings").arg(&settings).output();
-        let code = output.expect("it runs").status.code();
+        let code = output.expect("the program starts").status.code();
         assert_eq!(code, Some(status), "{filter}");
     }
 }

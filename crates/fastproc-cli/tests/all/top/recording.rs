@@ -198,7 +198,7 @@ fn once(recording: &Path, columns: &str, arguments: &[&str]) -> std::process::Ou
         .env("TZ", "UTC")
         .env("LC_ALL", "C.UTF-8")
         .output()
-        .expect("it runs")
+        .expect("the program starts")
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn a_recording_is_replayed() {
         ])
         .stdout(std::process::Stdio::null())
         .status()
-        .expect("it runs");
+        .expect("the program starts");
     let own = sleeper.id();
     sleeper.kill().expect("our child");
     sleeper.wait().expect("our child");
@@ -403,7 +403,7 @@ fn a_recording_is_replayed() {
     let again = Command::new(env!("CARGO_BIN_EXE_fastproc"))
         .args(["top", "--source", "procfs", "--record", recording.path()])
         .output()
-        .expect("it runs");
+        .expect("the program starts");
     assert_eq!(again.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&again.stderr).contains("exists"));
 }
@@ -451,7 +451,7 @@ fn a_link_is_not_followed_and_a_limit_is_kept() {
     assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
     assert!(error.to_string().contains("more than 2 MiB"), "{error}");
     drop(writer);
-    let written = fs::metadata(&path).expect("it is there").len();
+    let written = fs::metadata(&path).expect("the path exists").len();
     assert!(written <= MOST && written > MOST / 2, "{written}");
     let reader = Reader::open(&path).expect("it is whole");
     assert_eq!(reader.frames(), looks - 1);
@@ -460,9 +460,9 @@ fn a_link_is_not_followed_and_a_limit_is_kept() {
 #[test]
 fn a_file_that_was_cut_shows_what_is_there_and_others_are_refused() {
     let recording = made_up("cut", 130, 20, 2);
-    let whole = fs::read(&recording.path).expect("ours");
+    let whole = fs::read(&recording.path).expect("the file is read");
     let frames = |bytes: &[u8]| {
-        fs::write(&recording.path, bytes).expect("ours");
+        fs::write(&recording.path, bytes).expect("the file is written");
         Reader::open(&recording.path).map(|mut reader| {
             let last = reader.frames() - 1;
             reader.read(last, |_| {}).map(|()| last + 1)
@@ -486,7 +486,7 @@ fn a_file_that_was_cut_shows_what_is_there_and_others_are_refused() {
             assert!(count <= 130, "{at}: {count}");
         }
     }
-    fs::write(&recording.path, &whole[..40]).expect("ours");
+    fs::write(&recording.path, &whole[..40]).expect("the file is written");
     let refused = once(&recording.path, "80", &[]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot read the recording"));

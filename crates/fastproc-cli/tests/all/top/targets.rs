@@ -161,7 +161,7 @@ fn keys_act_on_the_row_that_was_shown() {
     for (key, places) in [("\r", [0, 1]), ("l", [1, 0]), ("e", [0, 1])] {
         pair.until_first(&mut top, places[0]);
         // While it is stopped it cannot refresh.
-        kill_process(pid, Signal::STOP).expect("it is ours");
+        kill_process(pid, Signal::STOP).expect("the signal is sent");
         wait_until("it stands still", || {
             top.take(Duration::from_millis(20));
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
@@ -172,7 +172,7 @@ fn keys_act_on_the_row_that_was_shown() {
         pair.set_nice(places[1], 19);
         pair.set_nice(places[0], 0);
         top.press(key);
-        kill_process(pid, Signal::CONT).expect("it is ours");
+        kill_process(pid, Signal::CONT).expect("the signal is sent");
         let text = top.until("somebody in detail", |text| in_detail(text).is_some());
         assert_eq!(in_detail(&text), Some(pair.pid(places[0])), "{key}");
         top.press("\x1b");

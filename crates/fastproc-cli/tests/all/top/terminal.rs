@@ -65,12 +65,13 @@ impl Terminal {
     pub fn run(lines: u16, columns: u16, mut command: Command) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("there are terminals");
-        grantpt(&ours).expect("it is ours");
-        unlockpt(&ours).expect("it is ours");
-        tcsetwinsize(&ours, size(lines, columns)).expect("it is ours");
-        let name = ptsname(&ours, Vec::new()).expect("it is ours");
+        grantpt(&ours).expect("the terminal can be granted");
+        unlockpt(&ours).expect("the terminal can be unlocked");
+        tcsetwinsize(&ours, size(lines, columns)).expect("the size is set");
+        let name = ptsname(&ours, Vec::new()).expect("the terminal has a name");
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let theirs = rustix::fs::open(&name, flags, Mode::empty()).expect("it is ours");
+        let theirs =
+            rustix::fs::open(&name, flags, Mode::empty()).expect("the terminal can be opened");
         let end = || Stdio::from(theirs.try_clone().expect("a descriptor"));
         let child = command
             .env("TERM", "xterm-256color")
@@ -91,23 +92,25 @@ impl Terminal {
 
     /// Sends keys.
     pub fn press(&mut self, keys: &str) {
-        self.ours.write_all(keys.as_bytes()).expect("it is ours");
+        self.ours
+            .write_all(keys.as_bytes())
+            .expect("the terminal takes the keys");
     }
 
     /// Closes the terminal like a window.
     pub fn hang_up(&mut self) {
-        self.ours = File::open("/dev/null").expect("it is there");
+        self.ours = File::open("/dev/null").expect("the file is opened");
     }
 
     /// Changes its size.
     pub fn resize(&mut self, lines: u16, columns: u16) {
-        tcsetwinsize(&self.ours, size(lines, columns)).expect("it is ours");
+        tcsetwinsize(&self.ours, size(lines, columns)).expect("the size is set");
         self.parser.screen_mut().set_size(lines, columns);
     }
 
     /// Claims a size to the command, of which only a corner is looked at.
     pub fn claim(&mut self, lines: u16, columns: u16) {
-        tcsetwinsize(&self.ours, size(lines, columns)).expect("it is ours");
+        tcsetwinsize(&self.ours, size(lines, columns)).expect("the size is set");
     }
 
     /// Processes written data up to the end of one screen, waiting at most this long. Returns whether there were any.
@@ -200,7 +203,7 @@ impl Terminal {
     /// Ends it with a signal.
     pub fn end(&mut self) {
         let pid = Pid::from_raw(self.pid() as i32).expect("a pid");
-        kill_process(pid, Signal::TERM).expect("it is ours");
+        kill_process(pid, Signal::TERM).expect("the signal is sent");
         self.wait();
     }
 
@@ -224,7 +227,9 @@ impl Terminal {
 
     /// Whether the terminal has the modes that it had before.
     pub fn has_its_modes(&self) -> bool {
-        let modes = tcgetattr(&self.theirs).expect("it is ours").local_modes;
+        let modes = tcgetattr(&self.theirs)
+            .expect("the terminal has modes")
+            .local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 

@@ -247,7 +247,10 @@ fn every_value_of_a_container_is_told_under_its_names() {
 fn the_root_has_what_its_files_have() {
     let host = Host::new();
     for file in ["cpu.stat", "memory.stat"] {
-        let (_, text) = FILES.iter().find(|(name, _)| *name == file).expect("it");
+        let (_, text) = FILES
+            .iter()
+            .find(|(name, _)| *name == file)
+            .expect("the file is one of FILES");
         host.write(&format!("tree/{file}"), text);
     }
     let text = text(&mut host.metrics(100));
@@ -285,7 +288,7 @@ fn a_bound_leaves_out_what_comes_last_and_says_so() {
     assert!(first.contains("\nfastproc_cgroups_left_out 2\n"), "{first}");
     let count = |text: &str| text.matches("\ncontainer_last_seen{").count();
     assert_eq!(count(&first), 4);
-    fs::remove_dir_all(host.0.join("tree/c1")).expect("it is there");
+    fs::remove_dir_all(host.0.join("tree/c1")).expect("the folder is removed");
     let second = text(&mut metrics);
     assert!(!second.contains("id=\"/c1\""), "{second}");
     assert_eq!(count(&second), 4);

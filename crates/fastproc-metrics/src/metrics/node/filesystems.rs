@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_place_with_another_file_system_has_no_figures() {
-        let list = fs::read("/proc/self/mountinfo").expect("it is there");
+        let list = fs::read("/proc/self/mountinfo").expect("/proc is mounted");
         let root = mounts::parse(&list).filter(|mount| &*mount.point == b"/");
         let root = root.last().expect("there is a root");
         let device = format!("{}:{}", major(root.device), minor(root.device));

@@ -53,7 +53,7 @@ fn a_thread_that_takes_the_place_of_another_is_not_counted_twice() {
     machine.update(&mut tracker);
     machine.threads[0].nvcsw = 110;
     machine.update(&mut tracker);
-    let web = group(&tracker, "web").expect("it is there");
+    let web = group(&tracker, "web").expect("the group exists");
     assert_eq!(web.total.get(Count::Voluntary), 5);
 }
 
@@ -247,7 +247,11 @@ fn switches_count_once_whether_a_thread_is_listed_or_not() {
         for &(second, switches) in others {
             machine.thread(10, 100 + second, "worker", switches);
             let began = FIRST + u64::from(second) * SECOND + 1;
-            machine.threads.last_mut().expect("it").start_ns = began;
+            machine
+                .threads
+                .last_mut()
+                .expect("a thread was added")
+                .start_ns = began;
         }
         machine.update(&mut tracker);
         let web = group(&tracker, "web").expect("it was there");
@@ -391,6 +395,6 @@ fn a_process_is_in_the_group_of_its_pod_and_so_is_an_exited_one() {
     machine.ended(11, 1, "sh", FIRST + 1, 3 * SECOND).cgroup_id = 7;
     machine.ended.as_mut().expect("exits")[0].1 = Some("/bin/sh\0".into());
     machine.update(&mut tracker);
-    let group = group(&tracker, "web-0").expect("it is there");
+    let group = group(&tracker, "web-0").expect("the group exists");
     assert_eq!(group.total.get(Count::User), 3 * SECOND);
 }

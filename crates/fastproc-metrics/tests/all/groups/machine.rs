@@ -56,7 +56,7 @@ impl Machine {
         self.records
             .iter_mut()
             .find(|record| record.identity.tgid == pid)
-            .expect("it runs")
+            .expect("the process was added")
     }
 
     pub fn rename(&mut self, pid: u32, comm: &str) {

@@ -223,7 +223,7 @@ fn the_name_of_a_group_is_escaped_in_its_label() {
     let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
     machine.start(10, 1, r#"a"b\c"#, SECOND);
     machine.update(&mut tracker);
-    let group = group(&tracker, r#"a"b\c"#).expect("it runs");
+    let group = group(&tracker, r#"a"b\c"#).expect("the group exists");
     assert_eq!(&*group.labels, r#"groupname="a\"b\\c""#);
 }
 

@@ -17,7 +17,7 @@ fn directories_are_found_from_their_parents_and_forgotten_when_they_are_gone() {
     };
     assert!(tree.meet(a, root));
     let b = rustix::fs::stat(folder.join("a/b"))
-        .expect("it is there")
+        .expect("the folder exists")
         .st_ino;
     assert!(!tree.meet(b, b + 1) && tree.meet(b, a));
     assert_eq!(tree.path(b), Some(&b"/a/b"[..]));
@@ -40,14 +40,14 @@ fn directories_are_found_from_their_parents_and_forgotten_when_they_are_gone() {
     assert!(tree.read(a, "own", &mut memory).is_some());
     assert!(tree.directories[&a].files.is_empty());
     tree.end();
-    fs::remove_dir_all(folder.join("a")).expect("it is ours");
+    fs::remove_dir_all(folder.join("a")).expect("the folder is removed");
     tree.begin();
     assert!(tree.meet(root, 0) && tree.children(root).is_empty());
     tree.end();
     assert_eq!((tree.path(a), tree.path(b)), (None, None));
     assert_eq!(tree.kept, 0);
     assert!(tree.check().is_ok());
-    fs::remove_dir_all(&folder).expect("it is ours");
+    fs::remove_dir_all(&folder).expect("the folder is removed");
 }
 
 /// Meets all directories. Returns how many are known then, how many have too long paths, and whether there are not
@@ -113,7 +113,7 @@ fn cgroups_beyond_the_bounds_use_no_memory() {
     let flatter = |parts| pass(Bounds { parts, ..exactly });
     assert_eq!(flatter(2), (1 + 9 * 2, 9, true));
     assert_eq!(flatter(1), (1 + 9, 9, true));
-    fs::remove_dir_all(&folder).expect("it is ours");
+    fs::remove_dir_all(&folder).expect("the folder is removed");
 }
 
 /// A pass that takes too long is broken off, and what is known by then is not forgotten.
@@ -128,7 +128,7 @@ fn a_pass_goes_on_where_an_earlier_one_was_broken_off() {
     assert_eq!(pass(&mut tree), (3, 0, true));
     tree.bounds.until = Duration::ZERO;
     assert_eq!(pass(&mut tree), (3, 0, false));
-    fs::remove_dir_all(&folder).expect("it is ours");
+    fs::remove_dir_all(&folder).expect("the folder is removed");
 }
 
 /// They are moved away, not removed: a new directory might have the number of a removed one.
@@ -148,8 +148,8 @@ fn directories_that_are_gone_do_not_count() {
         }
         assert_eq!(pass(&mut tree), (1 + 9, 0, true));
         for name in &names {
-            fs::rename(inside.join(name), away.join(name)).expect("they are ours");
+            fs::rename(inside.join(name), away.join(name)).expect("the file is renamed");
         }
     }
-    fs::remove_dir_all(&folder).expect("it is ours");
+    fs::remove_dir_all(&folder).expect("the folder is removed");
 }

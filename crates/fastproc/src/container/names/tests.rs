@@ -253,7 +253,7 @@ fn a_file_that_has_changed_is_read_again() {
     assert_eq!(found, [web.clone(), web.clone(), other.clone()]);
     // The container ends, and its processes are still shown.
     let found = after(&root, &cgroup, || {
-        fs::remove_file(root.0.join(&path)).expect("it is there");
+        fs::remove_file(root.0.join(&path)).expect("the file is removed");
     });
     assert_eq!(found, [other.clone(), other.clone(), other]);
 }

@@ -37,13 +37,13 @@ fn a_walk_also_pauses_while_it_searches_for_a_process_that_still_exists() {
     let has = |bpf: &Bpf, pid: u32| bpf.index().iter().any(|&at| IndexEntry(at).pid() == pid);
     while !pids.iter().all(|&pid| has(&bpf, pid)) {
         assert_eq!(bpf.tasks.run.as_slice()[0].done, 0);
-        bpf.tasks.one_section().expect("it runs");
+        bpf.tasks.one_section().expect("the BPF program runs");
     }
     drop(children);
     let mut sections = 0;
     while bpf.tasks.run.as_slice()[0].done == 0 {
         let before = records(&bpf);
-        bpf.tasks.one_section().expect("it runs");
+        bpf.tasks.one_section().expect("the BPF program runs");
         // A section of no length goes back by one process.
         assert!(records(&bpf) + 1 >= before, "{} of {before}", records(&bpf));
         sections += 1;

@@ -249,7 +249,7 @@ fn a_text_that_was_cut_is_refused() {
     for values in [OWN, KERNEL_THREAD] {
         let text = text(LINUX_6_12, values);
         // The last two lines are unknown, so a text may lack them.
-        let known = text.find("x86_Thread").expect("it is there");
+        let known = text.find("x86_Thread").expect("the text has the line");
         for end in 0..known {
             let mut record = Record::default();
             assert!(

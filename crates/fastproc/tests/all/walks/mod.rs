@@ -380,7 +380,8 @@ fn a_difference_tells_born_gone_and_busy() {
         let born = late.0[0].id();
         // Others may use the CPUs for long, and procfs counts in ticks.
         let used = || {
-            let stat = fs::read_to_string(format!("/proc/{spins}/stat")).expect("it runs");
+            let stat =
+                fs::read_to_string(format!("/proc/{spins}/stat")).expect("/proc shows the process");
             let (_, values) = stat.rsplit_once(')').expect("a name");
             let times = values.split(' ').skip(12).take(2);
             times
@@ -431,7 +432,7 @@ fn supplementary_groups_are_one_list_while_they_change() {
         };
         let mut look = || {
             let snapshot = collector.snapshot().expect("a snapshot can be made");
-            let process = snapshot.get(changing.pid()).expect("it is there");
+            let process = snapshot.get(changing.pid()).expect("the process is shown");
             let groups: Vec<u32> = process.supplementary_groups().collect();
             let list = lists.iter().position(|list| *list == groups);
             let list = list.unwrap_or_else(|| panic!("{source}: {groups:#x?}"));
@@ -457,7 +458,7 @@ fn the_longest_list_of_groups_is_not_read_from_proc() {
         let mut collector = open(source, Fields::CREDENTIALS);
         for _ in 0..20 {
             let snapshot = collector.snapshot().expect("a snapshot can be made");
-            let process = snapshot.get(pid).expect("it is there");
+            let process = snapshot.get(pid).expect("the process is shown");
             let groups = process.supplementary_groups();
             assert!(groups.eq((0..65_536).map(|number| 5_000 + 3 * number)));
             // The text shows the start in ticks, the walk to the nanosecond.

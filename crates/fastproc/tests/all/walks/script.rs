@@ -63,7 +63,7 @@ impl Script {
     pub fn threads(&self) -> Vec<u32> {
         let folder = format!("/proc/{}/task", self.pid());
         fs::read_dir(folder)
-            .expect("it runs")
+            .expect("/proc shows the process")
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .collect()
     }

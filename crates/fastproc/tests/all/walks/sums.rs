@@ -124,7 +124,8 @@ fn sums_do_not_fall_while_threads_end() {
             let mut script = Script::python(ENDING);
             script.answer();
             let pid = script.pid();
-            let io = fs::read_to_string(format!("/proc/{pid}/io")).expect("it runs");
+            let io =
+                fs::read_to_string(format!("/proc/{pid}/io")).expect("/proc shows the process");
             let rchar = io.lines().find_map(|line| line.strip_prefix("rchar: "));
             let mut least: u64 = rchar
                 .and_then(|value| value.parse().ok())
@@ -133,7 +134,7 @@ fn sums_do_not_fall_while_threads_end() {
             script.tell("end");
             wait_until("all threads but the first to end", || {
                 let snapshot = collector.snapshot().expect("a snapshot can be made");
-                let process = snapshot.get(pid).expect("it runs");
+                let process = snapshot.get(pid).expect("the process is shown");
                 let ours = process.io().expect("it was asked for").rchar;
                 assert!(
                     ours >= least,

@@ -5,25 +5,13 @@
 use std::{collections::HashSet, fs};
 
 use fastproc::{Collector, Fields, SourceKind};
-use fastproc_testbed::{Change, Changing, Storm, alone, gate, is_case, rerun, wait_until};
+use fastproc_testbed::{Change, Changing, Storm, alone, gate, own_process, wait_until};
 
 use super::{SECTIONS, Sleepers, open, open_in_sections};
 
-/// Whether this is the separate process of the test. If not, starts it and runs the test there.
-fn has_own_process(test: impl Fn()) -> bool {
-    const CASE_NAME: &str = "a process of its own";
-    if is_case(CASE_NAME) {
-        return true;
-    }
-    if gate::bpf() {
-        rerun(test, CASE_NAME);
-    }
-    false
-}
-
 #[test]
 fn threads_are_listed_and_folded() {
-    if !has_own_process(threads_are_listed_and_folded) {
+    if !gate::bpf() || !own_process(threads_are_listed_and_folded) {
         return;
     }
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
@@ -31,7 +19,7 @@ fn threads_are_listed_and_folded() {
         while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {}
     });
     wait_until("a tick of a thread that spins", || {
-        let threads = fs::read_dir("/proc/self/task").expect("it runs");
+        let threads = fs::read_dir("/proc/self/task").expect("/proc is mounted");
         let stats = threads.map(|thread| {
             let path = thread.expect("no thread ends").path();
             fs::read_to_string(path.join("stat")).expect("no thread ends")
@@ -79,7 +67,7 @@ fn threads_are_listed_and_folded() {
 /// With `lone_threads(false)` the thread of a process that has only one is not listed.
 #[test]
 fn a_thread_without_others_is_not_listed_unless_wanted() {
-    if !has_own_process(a_thread_without_others_is_not_listed_unless_wanted) {
+    if !gate::bpf() || !own_process(a_thread_without_others_is_not_listed_unless_wanted) {
         return;
     }
     let sleepers = Sleepers::start(1);
@@ -112,7 +100,7 @@ fn a_thread_without_others_is_not_listed_unless_wanted() {
 /// A thread is met once, wherever the walk pauses.
 #[test]
 fn every_thread_is_met_once_in_a_storm() {
-    if !has_own_process(every_thread_is_met_once_in_a_storm) {
+    if !gate::bpf() || !own_process(every_thread_is_met_once_in_a_storm) {
         return;
     }
     let _alone = alone();
@@ -161,7 +149,8 @@ fn every_thread_is_met_once_in_a_storm() {
 
 /// The kernel's sums over the threads of a process: faults, bytes read, and reads.
 fn sums_in_proc(pid: u32) -> [u64; 3] {
-    let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is there");
+    let read =
+        |file| fs::read_to_string(format!("/proc/{pid}/{file}")).expect("/proc shows the process");
     let (stat, io) = (read("stat"), read("io"));
     let minflt = stat
         .rsplit(')')
@@ -188,7 +177,7 @@ fn sums_stay_between_those_of_the_kernel_while_threads_end() {
         for round in 0..500 {
             let before = sums_in_proc(changing.pid());
             let snapshot = collector.snapshot().expect("a snapshot can be made");
-            let process = snapshot.get(changing.pid()).expect("it is there");
+            let process = snapshot.get(changing.pid()).expect("the process is shown");
             let (cpu, io) = (process.cpu(), process.io());
             let ours = [
                 cpu.map(|cpu| cpu.minflt),

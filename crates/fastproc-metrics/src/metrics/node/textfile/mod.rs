@@ -351,16 +351,16 @@ mod tests {
         }
         let folder = Folder::new("textfiles");
         let private = folder.join("private.prom");
-        fs::write(&private, "node_left 1\n").expect("it is ours");
-        fs::set_permissions(&private, PermissionsExt::from_mode(0o600)).expect("it is ours");
+        fs::write(&private, "node_left 1\n").expect("the file is written");
+        fs::set_permissions(&private, PermissionsExt::from_mode(0o600)).expect("its mode is set");
         let (own, theirs) = (folder.join("own.prom"), 65_533);
-        fs::write(&own, "node_own 1\n").expect("it is ours");
-        chown(&own, Some(theirs), None).expect("root may");
+        fs::write(&own, "node_own 1\n").expect("the file is written");
+        chown(&own, Some(theirs), None).expect("root sets the owner");
         let folders = vec![folder.to_path_buf()];
         let thread = std::thread::spawn(move || {
             let uid = Uid::from_raw(theirs);
             set_keep_capabilities(true).expect("a thread may");
-            set_thread_res_uid(uid, uid, uid).expect("root may");
+            set_thread_res_uid(uid, uid, uid).expect("root may change its user");
             let search = CapabilitySet::DAC_READ_SEARCH;
             let held = CapabilitySets {
                 effective: search,

@@ -47,7 +47,7 @@ fn remember(bpf: &mut Bpf, pid: u32) -> Remembered {
 fn comm(bpf: &Bpf, pid: u32) -> Vec<u8> {
     let table = bpf.table();
     let record = table.records.iter().find(|one| one.identity.tgid == pid);
-    let comm = record.expect("it lives").identity.comm;
+    let comm = record.expect("the process has a record").identity.comm;
     comm.into_iter().take_while(|&byte| byte != 0).collect()
 }
 
@@ -89,7 +89,7 @@ else:
 
     input.write_all(b"go\n").expect("it reads");
     wait_for("its last program", || {
-        let name = fs::read(format!("/proc/{pid}/comm")).expect("it lives");
+        let name = fs::read(format!("/proc/{pid}/comm")).expect("/proc shows the process");
         (name == b"cat\n").then_some(())
     });
     let mut proof = remember(&mut open(FIELDS, true), pid);
