@@ -21,6 +21,11 @@ run:
 	$(CARGO) build --profile quick --locked -p fastproc-cli
 	@"$(TARGET)/quick/fastproc" $(ARGS)
 
+## make golden         writes the golden files of fixtures/ again: what the commands print for a frozen machine
+.PHONY: golden
+golden:
+	UPDATE_GOLDEN=1 $(CARGO) test --locked -p fastproc-cli -p fastproc-exporter --test all -- golden
+
 ## make check          before every commit: formatting, lints, documentation, unit tests, golden files, and texts compared with the kernel's own; needs no root
 check: lint
 	scripts/run-tests fixed

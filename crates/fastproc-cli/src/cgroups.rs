@@ -5,12 +5,14 @@ mod write;
 use std::{
     io::{self, Write},
     process::ExitCode,
-    thread,
     time::{Duration, Instant},
 };
 
 use clap::{ValueEnum, builder::PossibleValue};
-use fastproc::cgroups::{self, Cgroups};
+use fastproc::{
+    cgroups::{self, Cgroups},
+    frozen,
+};
 use fastproc_columns::{
     cgroups::{self as columns, COLUMNS, Column, Filter, Reader, Sort},
     parse_interval,
@@ -242,7 +244,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         due += interval;
         let now = Instant::now();
         due = due.max(now);
-        thread::sleep(due - now);
+        frozen::sleep(due - now);
     }
     Ok(if any {
         ExitCode::SUCCESS

@@ -16,11 +16,10 @@ mod words;
 
 use std::{
     process::ExitCode,
-    thread,
     time::{Duration, Instant},
 };
 
-use fastproc::{Baseline, Collector, Fields, Texts};
+use fastproc::{Baseline, Collector, Fields, Texts, frozen};
 use fastproc_columns::{Field, Filter, Lookup, Sort, Sorter};
 
 use self::{
@@ -172,7 +171,7 @@ fn watch(
         before.set(&snapshot);
         let now = Instant::now();
         due = next_due(due, interval, now);
-        thread::sleep(due.saturating_duration_since(now));
+        frozen::sleep(due.saturating_duration_since(now));
     }
     Ok(any)
 }

@@ -29,7 +29,7 @@ use std::{
 };
 
 use clap::{ArgAction, ValueEnum};
-use fastproc::{SourceKind, cgroups::Source as CgroupSource, proc_root};
+use fastproc::{SourceKind, cgroups::Source as CgroupSource, frozen, proc_root};
 use fastproc_columns::parse_duration;
 use fastproc_metrics::{
     collecting::{Bounds, Collecting},
@@ -434,7 +434,7 @@ fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCo
     let mut exporter = open(settings)?;
     give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
     exporter.collect()?;
-    std::thread::sleep(delay);
+    frozen::sleep(delay);
     exporter.collect()?;
     for left_out in exporter.left_out() {
         say(&chain(&left_out));

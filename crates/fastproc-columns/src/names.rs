@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fastproc::kept::Kept;
+use fastproc::{frozen, kept::Kept};
 
 use crate::number;
 
@@ -42,6 +42,9 @@ impl Names {
 
     /// The number of the user with this name.
     pub fn user_id(name: &str) -> Option<u32> {
+        if let Some(found) = frozen::account("/etc/passwd", name) {
+            return Some(found?.1);
+        }
         if NO_SERVICES {
             return None;
         }
@@ -51,6 +54,9 @@ impl Names {
 
     /// The number of the group with this name.
     pub fn group_id(name: &str) -> Option<u32> {
+        if let Some(found) = frozen::account("/etc/group", name) {
+            return Some(found?.1);
+        }
         if NO_SERVICES {
             return None;
         }
@@ -80,6 +86,9 @@ fn digits(id: u32) -> Box<[u8]> {
 const NO_SERVICES: bool = cfg!(all(target_env = "gnu", target_feature = "crt-static"));
 
 fn user_name(id: u32) -> Option<String> {
+    if let Some(found) = frozen::account("/etc/passwd", &id.to_string()) {
+        return Some(found?.0);
+    }
     if NO_SERVICES {
         return None;
     }
@@ -88,6 +97,9 @@ fn user_name(id: u32) -> Option<String> {
 }
 
 fn group_name(id: u32) -> Option<String> {
+    if let Some(found) = frozen::account("/etc/group", &id.to_string()) {
+        return Some(found?.0);
+    }
     if NO_SERVICES {
         return None;
     }

@@ -1,6 +1,8 @@
 //! Numbers as text, appended to a row.
 
+use fastproc::frozen;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
+use rustix::time::ClockId;
 use seqtext::SeqBuf;
 
 /// Appends the output of `render`, which must fit into 64 bytes.
@@ -141,7 +143,8 @@ pub fn write_date_and_clock(seconds: i64, to: &mut Vec<u8>) {
 
 /// As `start` of ps(1): the time of day, or the day if that is more than 24 hours ago.
 pub fn write_start(seconds: i64, to: &mut Vec<u8>) {
-    let is_recent = Timestamp::now().as_second() < seconds.saturating_add(24 * 60 * 60);
+    let now = frozen::clock(ClockId::Realtime).tv_sec;
+    let is_recent = now < seconds.saturating_add(24 * 60 * 60);
     write_local(seconds, if is_recent { "%H:%M:%S" } else { "%b %d" }, to);
 }
 

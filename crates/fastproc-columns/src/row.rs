@@ -5,6 +5,7 @@ use fastproc::{
     container::Names as ContainerNames,
     difference::Change,
     exits::{Exec, Exit},
+    frozen,
     record::{Io, Record, State, ThreadRecord},
 };
 
@@ -261,7 +262,7 @@ impl Lookup {
 
     /// Sets the clock to this time after boot.
     pub fn set_time(&mut self, now_ns: u64) {
-        use rustix::time::{ClockId, clock_gettime};
+        use rustix::time::ClockId;
         // A screen may be drawn several times from one snapshot.
         if self.now_ns != now_ns {
             self.limits.renew();
@@ -269,7 +270,7 @@ impl Lookup {
         self.now_ns = now_ns;
         self.shown = None;
         let ns = |id| {
-            let time = clock_gettime(id);
+            let time = frozen::clock(id);
             i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
         };
         // This thread may be preempted between two readings, so take the best of several tries.

@@ -11,7 +11,7 @@ use fastproc::{
     DetailError, Details, Directories, Host, Process,
     container::{Names, Origin},
     exits::Exit,
-    kept, proc_root,
+    frozen, kept, proc_root,
 };
 
 use crate::{
@@ -158,6 +158,9 @@ impl Describe for Describer {
 
 /// The name of a user, or the number if it has none.
 fn username(uid: u32) -> String {
+    if let Some(found) = frozen::account("/etc/passwd", &uid.to_string()) {
+        return found.map_or_else(|| uid.to_string(), |(name, _)| name);
+    }
     let user = nix::unistd::User::from_uid(uid.into());
     let user = user.ok().flatten();
     user.map_or_else(|| uid.to_string(), |user| user.name)

@@ -1,6 +1,8 @@
 //! How the configuration was read the last time.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
+
+use fastproc::frozen;
 
 /// How the configuration was read the last time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub struct Reloaded {
 impl Reloaded {
     /// The configuration was read just now, and is used.
     pub fn now() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = frozen::system_time().duration_since(UNIX_EPOCH);
         Self {
             successful: true,
             success_unix_ns: now.map_or(0, |now| now.as_nanos() as u64),

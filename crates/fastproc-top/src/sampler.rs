@@ -3,12 +3,12 @@
 use std::{
     fs::File,
     os::unix::fs::FileExt,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use fastproc::{
     counters::{self, Counters, MachineFile, Reader, Want},
-    proc_root,
+    frozen, proc_root,
     text::{loadavg::LoadAvg, uptime::Uptime},
 };
 
@@ -77,7 +77,7 @@ impl Sampler {
         machine.set(Gauge::ContextSwitches, stat.map(|stat| stat.ctxt));
         machine.set(Gauge::Interrupts, stat.map(|stat| stat.intr));
         machine.set(Gauge::Forks, stat.map(|stat| stat.processes));
-        let calendar = SystemTime::now().duration_since(UNIX_EPOCH);
+        let calendar = frozen::system_time().duration_since(UNIX_EPOCH);
         let calendar = calendar.map(|time| time.as_nanos() as u64);
         machine.set(Gauge::Calendar, calendar.ok());
         let now = Instant::now();

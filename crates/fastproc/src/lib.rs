@@ -95,7 +95,7 @@ pub use snapshot::{
 pub use {
     base::{
         error::{error_chain, log_line},
-        host, kept, mounts, regular_file,
+        frozen, host, kept, mounts, regular_file,
     },
     collect::one_shot::OneShot,
     details::{Directories, Directory, owner, parse_rights},

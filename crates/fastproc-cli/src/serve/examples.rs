@@ -54,3 +54,22 @@ In Prometheus:
 
 Exit status:
   0 if SIGTERM or SIGINT ended it; 2 if it could not run, and standard error says why.";
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command};
+
+    #[test]
+    fn examples_have_only_flags_that_there_are() {
+        let lines = super::EXAMPLES.lines().map(str::trim_start);
+        let lines: Vec<_> = lines
+            .filter(|line| line.starts_with("fastproc serve"))
+            .collect();
+        assert!(lines.len() >= 4, "{lines:?}");
+        for line in lines {
+            let command = crate::serve::Args::augment_args(Command::new("serve"));
+            let parsed = command.try_get_matches_from(line.split_whitespace().skip(1));
+            assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! - `fastproc ps`: `ps_usage` (options and mistakes), `ps_output` (formats), `ps_names`, `ps_as_ps` and `ps_like_ps` (beside
 //!   ps(1)), `ps_fresh`, `ps_privileges`, `ps_terminal`
+//! - every table, text and scrape of the machine in `fixtures/`, without privileges: `frozen`
 //! - the running kernel: `live` (every field, source and error), `exits`, `containers`, `pid_namespaces`
 //! - readers of a service: `service`, `service_exits`, `service_views`
 //! - `fastproc serve` for Prometheus: `serve`; on a terminal: `top`
@@ -14,6 +15,7 @@ mod closed_pipe;
 mod common;
 mod containers;
 mod exits;
+mod frozen;
 mod generated;
 mod live;
 mod package;

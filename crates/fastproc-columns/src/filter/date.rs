@@ -1,17 +1,19 @@
 //! Days and times of day, in the reader's time zone unless the text names another.
 
+use fastproc::frozen;
 use jiff::{
     Timestamp, Zoned,
     civil::{Date, Time},
     tz::TimeZone,
 };
+use rustix::time::ClockId;
 
 /// The first and the last second of a date: of `2026-03-01` the whole day, of `09:30` a minute. `None`: this is not a
 /// date.
 ///
 /// A time of day without a day is the last one that has passed; the same holds for a day without a year, like `Mar 01`.
 pub fn parse(text: &str) -> Option<(i64, i64)> {
-    parse_at(text, &Timestamp::now().to_zoned(TimeZone::system()))
+    parse_as_of(text, frozen::clock(ClockId::Realtime).tv_sec)
 }
 
 /// Parses a date as of another time than now, in seconds of the calendar.

@@ -6,7 +6,7 @@ use std::{
     os::fd::OwnedFd,
 };
 
-use fastproc::proc_root;
+use fastproc::{frozen, proc_root};
 use rustix::{
     fs::{AtFlags, Dir, Mode, OFlags},
     io::Errno,
@@ -62,10 +62,12 @@ pub(super) struct ProcessFiles {
 impl ProcessFiles {
     pub(super) fn new() -> Self {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let own = rustix::fs::stat("/proc/self/fd");
+        // The folder of a frozen machine belongs to another file system.
+        let own = rustix::fs::stat("/proc/self/fd").ok();
+        let own = own.filter(|_| frozen::folder().is_none());
         Self {
             proc: rustix::fs::open(&*proc_root::path("/proc"), flags, Mode::empty()).ok(),
-            size_is_count: own.is_ok_and(|own| own.st_size > 0),
+            size_is_count: own.is_some_and(|own| own.st_size > 0),
             text: Vec::new(),
         }
     }
@@ -153,13 +155,15 @@ impl ProcessFiles {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let tasks = rustix::fs::openat(proc, format!("{pid}/task"), flags, Mode::empty())?;
-        for task in Dir::read_from(&tasks)? {
-            let Ok(task) = task else { break };
-            let tid = task.file_name().to_bytes();
-            if !tid.starts_with(b".") {
-                // A thread that has exited meanwhile waits nowhere.
-                let _ = read(&tasks, &[tid, b"/wchan"].concat());
-            }
+        let listed = Dir::read_from(&tasks)?.map_while(Result::ok);
+        let mut files: Vec<_> = listed
+            .filter(|task| !task.file_name().to_bytes().starts_with(b"."))
+            .map(|task| [task.file_name().to_bytes(), b"/wchan"].concat())
+            .collect();
+        frozen::sort(&mut files);
+        for file in files {
+            // A thread that has exited meanwhile waits nowhere.
+            let _ = read(&tasks, &file);
         }
         Ok(())
     }

@@ -7,7 +7,8 @@ mod wchan;
 
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
+use fastproc::frozen;
+use rustix::time::ClockId;
 
 use self::{
     files::{Descriptors, Missing, ProcessFiles, Smaps},
@@ -318,7 +319,7 @@ impl Costly {
 }
 
 fn nanoseconds(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
+    let time = frozen::clock(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -11,7 +11,7 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{error::Error, mounts};
+use super::{error::Error, frozen, mounts, proc_root};
 
 /// A mount of the hierarchy, or of a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,12 @@ fn root() -> Option<&'static Path> {
 
 /// All mounts of the hierarchy that this process sees.
 pub(crate) fn all() -> Vec<Mount> {
-    of(&fs::read("/proc/self/mountinfo").unwrap_or_default())
+    let mut all = of(&fs::read(proc_root::own_path("/proc/self/mountinfo")).unwrap_or_default());
+    for mount in &mut all {
+        let point = mount.point.to_str().and_then(frozen::path);
+        mount.point = point.unwrap_or_else(|| std::mem::take(&mut mount.point));
+    }
+    all
 }
 
 fn of(mountinfo: &[u8]) -> Vec<Mount> {

@@ -3,11 +3,10 @@
 use std::{
     fs::{self, File},
     os::unix::fs::{FileExt, MetadataExt},
-    path::Path,
     time::Duration,
 };
 
-use crate::base::{error::Error, mounts, namespaces::Numbering, proc_root, time_namespace};
+use crate::base::{error::Error, frozen, mounts, namespaces::Numbering, proc_root, time_namespace};
 
 /// What the sources and renderers need to know about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +39,7 @@ impl Host {
                 .ok()
                 .and_then(|nodes| nodes.last().map(|last| last + 1))
                 .unwrap_or(1),
-            boot_offset_ns: time_namespace::boot_offset_ns(Path::new("/proc"))?,
+            boot_offset_ns: time_namespace::boot_offset_ns(&proc_root::own_path("/proc"))?,
         })
     }
 }
@@ -51,7 +50,7 @@ pub(crate) fn possible_cpus() -> Result<u32, Error> {
     let possible = possible.map(|cpus| cpus.last().map_or(1, |last| last + 1));
     possible.or_else(|error| {
         // It has the name of this process, which may be any bytes.
-        let status = fs::read("/proc/self/status").unwrap_or_default();
+        let status = fs::read(proc_root::own_path("/proc/self/status")).unwrap_or_default();
         bits_of_mask(&String::from_utf8_lossy(&status)).ok_or(error)
     })
 }
@@ -71,7 +70,7 @@ pub(crate) struct OnlineCpus {
 impl OnlineCpus {
     pub(crate) fn open() -> Self {
         Self {
-            file: File::open(ONLINE).ok(),
+            file: File::open(proc_root::own_path(ONLINE)).ok(),
             text: [0; 256],
             len: 0,
         }
@@ -136,7 +135,7 @@ pub(crate) fn running_tasks() -> Option<u32> {
 #[doc(hidden)]
 #[must_use]
 pub fn boottime_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now = frozen::clock(rustix::time::ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -182,7 +181,8 @@ pub fn proc_hides_processes() -> Result<bool, Error> {
     let device = fs::metadata(&root).map(|root| root.dev());
     let device = device.map_err(|source| Error::unreadable(root.display().to_string(), source))?;
     let path = "/proc/self/mountinfo";
-    let mounts = fs::read(path).map_err(|source| Error::unreadable(path, source))?;
+    let mounts =
+        fs::read(proc_root::own_path(path)).map_err(|source| Error::unreadable(path, source))?;
     Ok(hides_processes(&mounts, device))
 }
 
@@ -216,7 +216,8 @@ fn cpus_of_stat(stat: &str) -> Vec<u32> {
 }
 
 fn cpu_list(path: &str) -> Result<Vec<u32>, Error> {
-    let text = fs::read_to_string(path).map_err(|source| Error::unreadable(path, source))?;
+    let text = fs::read_to_string(proc_root::own_path(path))
+        .map_err(|source| Error::unreadable(path, source))?;
     parse_list(text.trim()).ok_or_else(|| Error::Host {
         path: path.into(),
         source: std::io::Error::other(format!("not a list of numbers: {text:?}")),
@@ -240,6 +241,8 @@ pub(crate) fn parse_list(text: &str) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

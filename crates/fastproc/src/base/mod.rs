@@ -2,6 +2,7 @@
 
 pub mod cgroup_root;
 pub mod error;
+pub mod frozen;
 pub mod host;
 pub mod kept;
 pub mod mounts;

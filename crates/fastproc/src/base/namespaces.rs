@@ -2,7 +2,7 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt};
 
-use crate::base::{error::Error, proc_root};
+use crate::base::{error::Error, frozen, proc_root};
 
 /// `PROC_USER_INIT_INO`.
 pub(crate) const INITIAL_USER_NS: u32 = 0xefff_fffd;
@@ -100,7 +100,14 @@ fn is_kernel_thread(stat: &str) -> bool {
 }
 
 fn inode(process: &str, namespace: &str) -> io::Result<u64> {
-    fs::metadata(format!("/proc/{process}/ns/{namespace}")).map(|file| file.ino())
+    let link = format!("/proc/{process}/ns/{namespace}");
+    if let Some(link) = frozen::path(&link) {
+        // The text of a link: `pid:[4026531836]`.
+        let text = fs::read_link(link)?.to_string_lossy().into_owned();
+        let digits = text.trim_matches(|char: char| !char.is_ascii_digit());
+        return digits.parse().map_err(io::Error::other);
+    }
+    fs::metadata(link).map(|file| file.ino())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::{
 
 use nix::libc;
 
-use super::error::Error;
+use super::{error::Error, frozen};
 
 const PROC: &str = "/proc";
 /// `PROC_SUPER_MAGIC` of include/uapi/linux/magic.h.
@@ -57,11 +57,21 @@ pub fn is_elsewhere() -> bool {
 /// The actual path of a file whose usual path begins with `/proc`. Other paths are unchanged.
 #[must_use]
 pub fn path(usual: &str) -> Cow<'_, Path> {
+    if let Some(path) = frozen::path(usual) {
+        return path.into();
+    }
     match (root(), usual.strip_prefix(PROC)) {
         (Some(root), Some("")) => root.into(),
         (Some(root), Some(rest)) if rest.starts_with('/') => root.join(&rest[1..]).into(),
         _ => Path::new(usual).into(),
     }
+}
+
+/// The path of a file about this process or its kernel, in `/proc` or `/sys`: that itself, whichever folder [`set`] names.
+#[doc(hidden)]
+#[must_use]
+pub fn own_path(usual: &str) -> Cow<'_, Path> {
+    frozen::path(usual).map_or_else(|| Path::new(usual).into(), Cow::from)
 }
 
 /// The usual path of a file of the proc file system: [`path`] reversed.
@@ -85,6 +95,9 @@ pub fn own_pid() -> Option<u32> {
 
 /// Fails unless a proc file system is mounted there.
 pub(crate) fn check(folder: &Path) -> io::Result<()> {
+    if frozen::path(PROC).is_some_and(|frozen| frozen == folder) {
+        return Ok(());
+    }
     let is_proc = rustix::fs::statfs(folder)?.f_type as u64 == PROC_SUPER_MAGIC;
     // In a folder of a process there are no processes.
     if is_proc && rustix::fs::stat(folder)?.st_ino == ROOT_INODE {

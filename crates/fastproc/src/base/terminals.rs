@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, os::unix::fs::MetadataExt};
 
 use rustix::fs::makedev;
 
-use crate::base::proc_root;
+use crate::base::{frozen, proc_root};
 
 /// Names of terminals by their numbers. Each is looked up once until [`renew`](Self::renew).
 #[derive(Debug, Default)]
@@ -52,6 +52,20 @@ impl Terminals {
         self.known.clear();
     }
 
+    /// The number of a device, and of the file system that has its file.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn device(path: &str) -> Option<(u64, u64)> {
+        if let Some(file) = frozen::path(path) {
+            // A device cannot be made without privileges, so the file has its numbers as text.
+            let text = fs::read_to_string(file).ok()?;
+            let (major, minor) = text.trim_end().split_once(':')?;
+            return Some((makedev(major.parse().ok()?, minor.parse().ok()?), 0));
+        }
+        let file = fs::metadata(path).ok()?;
+        Some((file.rdev(), file.dev()))
+    }
+
     /// The controlling terminal of the process `pid`, whose number `tty_nr` is as in `/proc/PID/stat`: its file, without
     /// `/dev/`. `None` if it has none, if no file here has this number, or if it is a pseudo terminal of another
     /// container, as far as this reader may see that.
@@ -76,10 +90,7 @@ impl Terminals {
                 let text = fs::read(proc_root::path("/proc/tty/drivers")).unwrap_or_default();
                 parse(&String::from_utf8_lossy(&text))
             });
-            find(drivers, major, minor, |path| {
-                let file = fs::metadata(path).ok()?;
-                Some((file.rdev(), file.dev()))
-            })
+            find(drivers, major, minor, Self::device)
         });
         let terminal = terminal.as_ref()?;
         let is_foreign = !recorded
@@ -160,7 +171,7 @@ fn is_elsewhere(pid: u32, device: u64, file_system: u64) -> bool {
     if let Some(open) = open {
         return open != file_system;
     }
-    let own = fs::read_link("/proc/self/ns/mnt");
+    let own = fs::read_link(proc_root::own_path("/proc/self/ns/mnt"));
     let other = fs::read_link(of_process("ns/mnt"));
     matches!((own, other), (Ok(own), Ok(other)) if own != other)
 }

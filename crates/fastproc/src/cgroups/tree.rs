@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{bounds::Bounds, error::Error, ids::Ids};
-use crate::base::{cgroup_root, error};
+use crate::base::{cgroup_root, error, frozen};
 
 /// Kept files have descriptors below the limit divided by this.
 const SPARED: u64 = 4;
@@ -271,11 +271,12 @@ impl Tree {
             let name = entry.file_name().to_bytes();
             if entry.file_type() == FileType::Directory && name != b"." && name != b".." {
                 let start = if path.len() == 1 { &b""[..] } else { &path };
-                found.push((entry.ino(), [start, b"/", name].concat()));
+                found.push(([start, b"/", name].concat(), entry.ino()));
             }
         }
-        let ids = found.iter().map(|&(id, _)| id).collect();
-        for (id, path) in found {
+        frozen::sort(&mut found);
+        let ids = found.iter().map(|&(_, id)| id).collect();
+        for (path, id) in found {
             self.insert(id, &path);
         }
         ids

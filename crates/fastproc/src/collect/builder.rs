@@ -6,6 +6,7 @@ use super::{Collector, Local, Refusal, ServiceLink};
 use crate::{
     base::{
         error::Error,
+        frozen,
         host::{Host, TaskCount, running_processes},
         proc_root,
         source_kind::SourceKind,
@@ -270,7 +271,8 @@ impl Builder {
         let expected = (processes, tasks);
         let mut refused = Vec::new();
         let mut local = None;
-        let reads_proc = self.one_shot && OneShot::now(self.fields).is_cheaper();
+        let reads_proc =
+            frozen::folder().is_some() || self.one_shot && OneShot::now(self.fields).is_cheaper();
         let kinds = match self.source {
             Some(kind) => vec![kind],
             None if reads_proc => Vec::new(),

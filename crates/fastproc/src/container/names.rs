@@ -7,6 +7,7 @@ use super::{
     runtime_files::RuntimeFiles,
 };
 use crate::base::{
+    frozen,
     kept::{self, Stamp},
     proc_root,
 };
@@ -55,6 +56,9 @@ impl Default for Names {
     /// Reads files below `/`. If they are missing there, as in a container, it reads them below the root of process 1,
     /// which needs `CAP_SYS_PTRACE`, and in a container also the pid namespace of the host.
     fn default() -> Self {
+        if let Some(folder) = frozen::folder() {
+            return Self::from_root(folder);
+        }
         let first = proc_root::path("/proc/1/root").into();
         Self::of(vec!["/".into(), first])
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, io};
 
-use crate::base::host::parse_list;
+use crate::base::{host::parse_list, proc_root};
 
 /// `/sys/devices/system/cpu/possible`
 pub(super) fn possible() -> io::Result<Vec<u32>> {
@@ -25,7 +25,7 @@ pub(super) fn nodes() -> Vec<u32> {
 }
 
 fn read(path: &str) -> io::Result<Vec<u32>> {
-    let text = fs::read_to_string(path)?;
+    let text = fs::read_to_string(proc_root::own_path(path))?;
     match text.trim() {
         // From `nohz_full`, if the kernel supports it and it is not set.
         "(null)" => Ok(Vec::new()),

@@ -144,7 +144,7 @@ impl KeptFile {
             // A regular file at this path never signals a change.
             let kind = fstatfs(file).map_err(|error| failed(error.into()))?.f_type;
             if kind as u32 != PROC_SUPER_MAGIC {
-                let text = std::fs::read(path).map_err(failed)?;
+                let text = std::fs::read(proc_root::path(path)).map_err(failed)?;
                 self.file = None;
                 self.len = text.len();
                 self.memory = text;

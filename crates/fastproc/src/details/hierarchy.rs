@@ -9,7 +9,7 @@ use std::{
 use nix::libc;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::base::{cgroup_root, namespaces, proc_root};
+use crate::base::{cgroup_root, frozen, namespaces, proc_root};
 
 /// The hierarchy from the view of this process.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ pub(super) fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
 /// The path of the root of this process's cgroup namespace: the path of its own cgroup in the whole hierarchy, without
 /// the part that the namespace shows. `None` if it moved meanwhile.
 fn namespace_by_own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
-    let shown = || std::fs::read("/proc/self/cgroup").ok();
+    let shown = || std::fs::read(proc_root::own_path("/proc/self/cgroup")).ok();
     let before = shown()?;
     let path = cgroup_with(whole, std::process::id())?;
     if shown()? != before {
@@ -199,6 +199,9 @@ fn cgroup_with(whole: &OwnedFd, pid: u32) -> Option<Vec<u8>> {
 fn open_root(path: &Path) -> Option<(OwnedFd, u64)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    if frozen::folder().is_some() {
+        return Some((root, ROOT));
+    }
     let is_cgroup2 = rustix::fs::fstatfs(&root).ok()?.f_type as u64 == CGROUP2;
     let id = rustix::fs::fstat(&root).ok()?.st_ino;
     is_cgroup2.then_some((root, id))

@@ -2,7 +2,7 @@
 
 use std::{env, sync::LazyLock};
 
-use fastproc::record::State;
+use fastproc::{frozen, record::State};
 use fastproc_columns::{Field, Lookup, Row, Value, number};
 use unicode_width::UnicodeWidthChar;
 
@@ -34,7 +34,7 @@ impl Context {
             .or_else(|| set("LC_CTYPE"))
             .or_else(|| set("LANG"));
         let locale = locale.unwrap_or_default().to_lowercase();
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let now = frozen::clock(rustix::time::ClockId::Realtime);
         Self {
             numbers,
             utf8: locale.contains("utf-8") || locale.contains("utf8"),

@@ -1,6 +1,6 @@
 //! Lists of processes, users, groups, sessions, terminals and names on the command line.
 
-use std::{fs, os::unix::fs::MetadataExt, str::FromStr};
+use std::str::FromStr;
 
 use fastproc_columns::{Names, Row};
 
@@ -105,8 +105,8 @@ fn terminal(name: &str) -> Option<u32> {
         format!("/dev/pts/{name}"),
     ];
     let device = paths.iter().find_map(|path| {
-        let file = fs::metadata(path).ok()?;
-        Some(file.rdev()).filter(|&device| device != 0)
+        let (device, _) = fastproc::Terminals::device(path)?;
+        Some(device).filter(|&device| device != 0)
     })?;
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     // new_encode_dev() of the kernel

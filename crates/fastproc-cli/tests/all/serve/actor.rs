@@ -58,7 +58,7 @@ impl Actor {
     /// Runs a line of shell in it, and returns the output.
     #[track_caller]
     pub fn tell(&mut self, line: &str) -> String {
-        writeln!(self.orders, "{line}").expect("the child reads its orders");
+        writeln!(self.orders, "{line}").expect("the shell listens");
         let mut answer = String::new();
         loop {
             let before = answer.len();
@@ -69,21 +69,6 @@ impl Actor {
                 return answer;
             }
         }
-    }
-
-    /// Makes it execute another program, which is the same shell under another name.
-    #[track_caller]
-    pub fn execute(&mut self, folder: &Folder, name: &str) {
-        let program = folder.alias(SHELL, name);
-        writeln!(self.orders, "exec {} -c '{OBEY}'", program.display())
-            .expect("the child reads its orders");
-        self.tell(":");
-    }
-
-    /// Changes its name.
-    #[track_caller]
-    pub fn rename(&mut self, name: &str) {
-        self.tell(&format!("printf %s {name} >/proc/$$/comm"));
     }
 
     /// Makes it spend CPU time, at least this many clock ticks.
@@ -105,7 +90,7 @@ impl Actor {
     #[track_caller]
     pub fn stat(&self, field: usize) -> u64 {
         let text = fs::read_to_string(format!("/proc/{}/stat", self.pid()))
-            .expect("/proc shows the process");
+            .expect("the process has a stat");
         let (_, rest) = text.rsplit_once(") ").expect("a name");
         let word = rest.split_whitespace().nth(field - 3).expect("a field");
         word.parse().expect("a number")

@@ -2,9 +2,10 @@
 
 use std::io::Read;
 
+use fastproc_testbed::wait_until;
 use flate2::read::GzDecoder;
 
-use crate::serve::{exposition::Metrics, server::Server};
+use crate::serve::{client::Client, exposition::Metrics, server::Server};
 
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -176,4 +177,30 @@ fn a_request_selects_collectors() {
     let open = ["Accept: application/openmetrics-text"];
     let response = server.get("/metrics?collect[]=loadavg", &open);
     assert!(response.text().ends_with("# EOF\n"), "{}", response.text());
+}
+
+#[test]
+fn every_address_serves_the_path_that_is_named() {
+    let server = Server::start(&[
+        "--web.listen-address=127.0.0.1:0",
+        "--web.listen-address=127.0.0.1:0",
+        "-web.telemetry-path=/other",
+        "-debug",
+        "--source=procfs",
+    ]);
+    assert!(server.stderr().contains("processes are grouped by"));
+    wait_until("it has named both addresses", || {
+        server.stderr().matches("serving http://").count() == 2
+    });
+    let text = server.stderr();
+    let addresses = text.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("serving http://")?;
+        Some(rest.split_once('/')?.0)
+    });
+    for address in addresses {
+        let get = |path| Client::connect(address).get(path, &[]);
+        assert_eq!(get("/metrics").status, 404, "{address}");
+        assert_eq!(get("/other").status, 200, "{address}");
+        assert!(get("/").text().contains("<a href=\"/other\">"), "{address}");
+    }
 }

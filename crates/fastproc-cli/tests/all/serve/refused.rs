@@ -87,14 +87,3 @@ fn the_metrics_tell_who_is_connected_and_what_is_lent() {
     drop(reader);
     wait_until("it has gone", || gauges() == (0.0, 0.0));
 }
-
-#[test]
-fn without_the_service_the_metrics_do_not_tell_of_one() {
-    let server = Server::start(&["--source=procfs"]);
-    assert!(
-        !server
-            .get("/metrics", &[])
-            .text()
-            .contains("fastproc_service_")
-    );
-}

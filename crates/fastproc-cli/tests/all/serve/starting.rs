@@ -120,3 +120,26 @@ fn proc_may_be_mounted_elsewhere() {
         .get("namedprocess_namegroup_num_procs", &group);
     assert_eq!(procs, Some(1.0));
 }
+
+#[test]
+fn a_taken_address_and_a_pipe_for_a_file_are_refused_with_a_reason() {
+    let folder = Folder::new();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a new folder");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("an address").to_string();
+    let pipe = pipe.to_str().expect("UTF-8");
+    for (arguments, reason) in [
+        (
+            ["--listen", "127.0.0.1:0", "--web.config.file", pipe],
+            "it is not a regular file",
+        ),
+        (["--source", "procfs", "--listen", &taken], "cannot listen"),
+    ] {
+        let output = Command::new(FASTPROC).arg("serve").args(arguments).output();
+        let output = output.expect("it can be started");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(reason), "{arguments:?}: {stderr}");
+    }
+}

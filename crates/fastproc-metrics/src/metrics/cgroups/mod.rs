@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     os::unix::ffi::OsStrExt,
     sync::{Arc, Mutex},
-    time::{SystemTime, UNIX_EPOCH},
+    time::UNIX_EPOCH,
 };
 
 use fastproc::{
@@ -15,6 +15,7 @@ use fastproc::{
     cgroups::{self, Cgroup, Cgroups, Fields, Source, StatLine, record::Device},
     container::Names,
     difference::PerProcess,
+    frozen,
     record::State,
 };
 
@@ -139,7 +140,7 @@ impl CgroupMetrics {
             let label = || device_label(device);
             self.devices.entry(numbers).or_insert_with(label);
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = frozen::system_time().duration_since(UNIX_EPOCH);
         self.seen = Some(now.unwrap_or_default().as_secs());
         Ok(())
     }

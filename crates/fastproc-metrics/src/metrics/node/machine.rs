@@ -49,7 +49,7 @@ impl Machine {
                 let link = format!("/proc/{process}/ns/{namespace}");
                 let link = match process {
                     "1" => fs::metadata(proc_root::path(&link)),
-                    _ => fs::metadata(link),
+                    _ => fs::metadata(proc_root::own_path(&link)),
                 };
                 link.map(|link| link.ino()).ok()
             };

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use fastproc::proc_root;
+
 use super::{
     Pattern,
     text::{TextFile, number},
@@ -82,7 +84,9 @@ pub(super) fn disk_infos(file: &TextFile, exclude: &Pattern) -> Vec<String> {
     });
     disks
         .map(|(major, minor, name)| {
-            let udev = fs::read(format!("/run/udev/data/b{major}:{minor}"));
+            let udev = fs::read(proc_root::own_path(&format!(
+                "/run/udev/data/b{major}:{minor}"
+            )));
             let udev = udev.unwrap_or_default();
             let properties = UDEV.map(|properties| {
                 let mut known = properties.iter().filter_map(|name| property(&udev, name));

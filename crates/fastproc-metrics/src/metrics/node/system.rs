@@ -1,5 +1,9 @@
 //! Load, memory, pressure, open files, the system's name, time, scheduling.
 
+use std::ffi::CStr;
+
+use fastproc::frozen;
+
 use super::text::{TextFile, nano};
 use crate::{
     exposition::{Exposition, Family, Kind, Value, escape},
@@ -101,25 +105,35 @@ pub(super) fn entropy(text: &mut Exposition, available: &TextFile, pool: &TextFi
 pub(super) fn uname(text: &mut Exposition) {
     let name = rustix::system::uname();
     let parts = [
-        name.sysname(),
-        name.release(),
-        name.version(),
-        name.machine(),
-        name.nodename(),
-        name.domainname(),
+        ("ostype", name.sysname()),
+        ("osrelease", name.release()),
+        ("version", name.version()),
+        ("arch", name.machine()),
+        ("hostname", name.nodename()),
+        ("domainname", name.domainname()),
     ];
+    // The kernel has each in a file as well.
+    let part = |(file, part): (&str, &CStr)| match frozen::path(&format!("/proc/sys/kernel/{file}"))
+    {
+        Some(path) => std::fs::read(path)
+            .unwrap_or_default()
+            .trim_ascii()
+            .to_vec(),
+        None => part.to_bytes().to_vec(),
+    };
     let labels: Vec<String> = UNAME
         .labels
         .iter()
         .zip(parts)
-        .map(|(label, part)| format!("{label}=\"{}\"", escape(&names::text(part.to_bytes()))))
+        .map(|(label, of)| format!("{label}=\"{}\"", escape(&names::text(&part(of)))))
         .collect();
     text.family(&UNAME);
     text.series(UNAME.name, &labels.join(","), "", Value::Whole(1));
 }
 
 pub(super) fn time(text: &mut Exposition, available: &TextFile, current: &TextFile) {
-    let now = jiff::Zoned::now();
+    let now = jiff::Timestamp::try_from(frozen::system_time()).unwrap_or_default();
+    let now = now.to_zoned(jiff::tz::TimeZone::system());
     let unix_ns = now.timestamp().as_nanosecond();
     text.one(&TIME, Value::Nano(unix_ns.try_into().unwrap_or_default()));
     let zone = now.time_zone().to_offset_info(now.timestamp());

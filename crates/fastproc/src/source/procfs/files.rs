@@ -9,7 +9,7 @@ use rustix::{
 };
 use seqtext::{Dec, SeqBuf};
 
-use crate::base::error::procfs::Error;
+use crate::base::{error::procfs::Error, frozen};
 
 /// The folder and the buffers.
 pub(super) struct Files {
@@ -203,6 +203,7 @@ fn list_numbers(
     while let Some(entry) = entries.next() {
         numbers.extend(number(entry?.file_name().to_bytes()));
     }
+    frozen::sort(numbers);
     Ok(())
 }
 

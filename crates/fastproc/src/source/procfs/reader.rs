@@ -10,6 +10,7 @@ use super::{
 use crate::{
     base::{
         error::{parse::ParseError, procfs::Error},
+        frozen,
         host::Host,
     },
     records::{
@@ -50,7 +51,8 @@ impl Reader {
             } else {
                 Cgroups::default()
             },
-            is_user: !rustix::process::geteuid().is_root()
+            is_user: frozen::folder().is_none()
+                && !rustix::process::geteuid().is_root()
                 && capabilities
                     .is_ok_and(|sets| !sets.effective.contains(CapabilitySet::SYS_PTRACE)),
             tids: Vec::new(),

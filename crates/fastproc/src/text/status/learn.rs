@@ -15,7 +15,9 @@ use super::{
 use crate::{
     base::{
         error::parse::{FormatError, ParseError},
+        frozen,
         host::Host,
+        proc_root,
     },
     records::{fields::Fields, record::Record},
     snapshot::process::Process,
@@ -34,6 +36,12 @@ pub struct SpeculationControl {
 impl SpeculationControl {
     /// Asks the running kernel.
     pub fn read() -> Self {
+        if frozen::folder().is_some() {
+            return Self {
+                store_bypass: true,
+                indirect_branch: true,
+            };
+        }
         let controlled = |feature| {
             speculative_feature_state(feature).is_ok_and(|state| {
                 state.is_some_and(|state| state.contains(SpeculationFeatureState::PRCTL))
@@ -50,7 +58,7 @@ impl Format {
     /// Learns the format of the kernel that this process runs on.
     pub fn read(host: &Host) -> Result<Self, FormatError> {
         let path = "/proc/self/status";
-        let own = fs::read(path).map_err(|source| FormatError::Read {
+        let own = fs::read(proc_root::own_path(path)).map_err(|source| FormatError::Read {
             path: path.into(),
             source,
         })?;
