@@ -60,7 +60,7 @@ test-storms: build
 	tools/checker/check "$(TARGET)/release/fastproc" \
 		--seconds $(STORM_SECONDS) --at-least $(STORM_COMPARISONS) $(STORM_ARGS)
 
-## make test-scale     100,000 processes and threads: checks that everything works, measures it, and writes docs/scale.md; as root, some minutes
+## make test-scale     100,000 processes and threads: checks that everything works, measures it, and writes the tables of docs/scale.md; as root, some minutes
 .PHONY: test-scale
 test-scale:
 	scripts/setup build
@@ -187,7 +187,7 @@ go-arm64:
 	scripts/setup build go arm64
 	cd go && GOARCH=arm64 go vet ./... && GOARCH=arm64 go test -exec qemu-aarch64 -count=1 ./...
 
-## make bench          runs every benchmark, and writes docs/performance.md, its plots and the README's tables
+## make bench          runs every benchmark, and writes the tables and plots of docs/performance.md and of the README
 bench: procps
 	scripts/setup build bench
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter -p fastproc-bench

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md, its plots, and the tables of README.md and docs/exporter.md, from the JSON of one run of `fastproc bench all`.
-Writes docs/scale.md from the JSON of one run of `fastproc bench scale`.
+"""Writes the tables and plots of benchmarks into pages: what stands between `<!-- bench NAME -->` and `<!-- /bench -->`.
+
+The figures are those of one run of `fastproc bench all` (docs/performance.json), and one of `fastproc bench scale`
+(docs/scale.json).
 
 tools/bench/page.py          write them
 tools/bench/page.py --check  fail if they are not what docs/performance.json and docs/scale.json say
@@ -13,13 +15,13 @@ import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-
-from figures import Row, median, short, spread, table
-from scale_page import scale
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "docs/performance.json"
 SCALE = ROOT / "docs/scale.json"
+PAGES = [ROOT / name for name in ("README.md", "docs/exporter.md", "docs/performance.md", "docs/scale.md")]
+Row = dict[str, Any]
 
 SCAN = {
     "proc-3files": "open, read and close `stat`, `statm` and `status`",
@@ -53,6 +55,30 @@ SCRAPE = {
 }
 
 
+def short(number: float | None) -> str:
+    """Three digits."""
+    if number is None:
+        return "–"
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """In Markdown, each row by its headings: the first column is text, the others are numbers."""
+    heads = list(rows[0])
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *[list(row.values()) for row in rows]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def median(row: Row, key: str) -> float:
+    return float(row[key]["median"])
+
+
+def spread(row: Row, key: str) -> str:
+    return f"{short(row[key]['min'])} – {short(row[key]['max'])}"
+
+
 def rows_of(report: Row, names: dict[str, str], keep: Callable[[Row], bool] = lambda _: True) -> list[tuple[str, Row]]:
     """The rows with a name for people, in the order of the names."""
     rows = [row for row in report["rows"] if keep(row)]
@@ -62,55 +88,47 @@ def rows_of(report: Row, names: dict[str, str], keep: Callable[[Row], bool] = la
 def scan(report: Row) -> str:
     us = "cpu_us_per_process"
     rows = [
-        [
-            name,
-            short(median(row, us)),
-            spread(row, us),
-            short(row["ratio_vs_proc_3files"]),
-            short(row["cold_ratio_vs_proc_3files"]),
-        ]
+        {
+            "reader": name,
+            "us per process": short(median(row, us)),
+            "least – most": spread(row, us),
+            "times cheaper": short(row["ratio_vs_proc_3files"]),
+            "times cheaper, cold caches": short(row["cold_ratio_vs_proc_3files"]),
+        }
         for name, row in rows_of(report, SCAN)
     ]
-    heads = ["reader", "us per process", "least – most", "times cheaper", "times cheaper, cold caches"]
-    return f"CPU time of one snapshot of {report['processes']:,} processes (`fastproc bench scan`):\n\n{table(heads, rows)}"
+    return f"CPU time of one snapshot of {report['processes']:,} processes (`fastproc bench scan`):\n\n{table(rows)}"
 
 
 def latency(report: Row) -> str:
-    rows = []
-    for name, row in rows_of(report, LOADS):
-        of_class = "FIFO 80" if row["class"] == "fifo" else "other"
-        rows.append([name, of_class, *[short(row[key]) for key in ("p50_us", "p99_us", "p99_9_us", "max_us")]])
-    heads = ["load on the same CPU", "class of the thread", "p50 us", "p99 us", "p99.9 us", "max us"]
+    times = {"p50 us": "p50_us", "p99 us": "p99_us", "p99.9 us": "p99_9_us", "max us": "max_us"}
+    rows = [
+        {"load on the same CPU": name, "class of the thread": "FIFO 80" if row["class"] == "fifo" else "other"}
+        | {head: short(row[key]) for head, key in times.items()}
+        for name, row in rows_of(report, LOADS)
+    ]
     return (
         f"Wake-up latency of a thread while {report['processes']:,} processes are read on its CPU, "
         f"{report['looks_per_second']} times per second by fastproc (`fastproc bench latency`). "
-        f"The thread wakes every millisecond, as in cyclictest:\n\n{table(heads, rows)}"
+        f"The thread wakes every millisecond, as in cyclictest:\n\n{table(rows)}"
     )
 
 
 def scrape(report: Row) -> str:
     rows = [
-        [
-            name,
-            short(median(row, "cpu_ms")),
-            spread(row, "cpu_ms"),
-            short(row.get("ratio_vs_beside")),
-            short(row["ratio_vs_proc_3files"]),
-            f"{row['rss_bytes'] / 1e6:.0f}" if row.get("rss_bytes") else "–",
-        ]
+        {
+            "exporter": name,
+            "CPU ms per scrape": short(median(row, "cpu_ms")),
+            "least – most": spread(row, "cpu_ms"),
+            "times cheaper than the other exporter": short(row.get("ratio_vs_beside")),
+            "times cheaper than reading three files per process": short(row["ratio_vs_proc_3files"]),
+            "resident MB": f"{row['rss_bytes'] / 1e6:.0f}" if row.get("rss_bytes") else "–",
+        }
         for name, row in rows_of(report, SCRAPE)
-    ]
-    heads = [
-        "exporter",
-        "CPU ms per scrape",
-        "least – most",
-        "times cheaper than the other exporter",
-        "times cheaper than reading three files per process",
-        "resident MB",
     ]
     return (
         f"CPU time of one Prometheus scrape of {report['processes']:,} processes, response included (`fastproc bench scrape`). The other "
-        f"exporter is node_exporter for machine metrics alone, and process-exporter otherwise:\n\n{table(heads, rows)}"
+        f"exporter is node_exporter for machine metrics alone, and process-exporter otherwise:\n\n{table(rows)}"
     )
 
 
@@ -137,12 +155,14 @@ def attach(report: Row) -> str:
     found = {(row["case"], row["processes"]): row for row in report["rows"]}
     rows = []
     for case, name in ATTACH.items():
-        ms = [found.get((case, size)) for size in sizes]
-        cells = [f"{short(median(row, 'cpu_ms'))} ({spread(row, 'cpu_ms')})" if row else "–" for row in ms]
-        rows.append([name, *cells])
-    heads = ["command", *[f"{size:,} processes" for size in sizes]]
+        line = {"command": name}
+        for size in sizes:
+            row = found.get((case, size))
+            cell = f"{short(median(row, 'cpu_ms'))} ({spread(row, 'cpu_ms')})" if row else "–"
+            line[f"{size:,} processes"] = cell
+        rows.append(line)
     return (
-        f"CPU ms of one command, with the service's share (least – most; `fastproc bench attach`):\n\n{table(heads, rows)}\n\n"
+        f"CPU ms of one command, with the service's share (least – most; `fastproc bench attach`):\n\n{table(rows)}\n\n"
         f"{report['clients']} readers that take ten snapshots per second use {short(report['clients_cpu_percent'])} % of one CPU "
         f"in total, at {sizes[-1]:,} processes."
     )
@@ -150,27 +170,17 @@ def attach(report: Row) -> str:
 
 def top(report: Row) -> str:
     rows = [
-        [
-            f"`{row['case']}`",
-            f"{row['processes']:,}",
-            short(row["interval_seconds"]),
-            short(median(row, "cpu_ms_per_refresh")),
-            spread(row, "cpu_ms_per_refresh"),
-            short(row["cpu_percent_of_a_core"]),
-            short(row["times_fastproc"]),
-            f"{row['resident_mb']:.0f}",
-        ]
+        {
+            "screen": f"`{row['case']}`",
+            "processes": f"{row['processes']:,}",
+            "interval, s": short(row["interval_seconds"]),
+            "CPU ms per refresh": short(median(row, "cpu_ms_per_refresh")),
+            "least – most": spread(row, "cpu_ms_per_refresh"),
+            "% of one CPU": short(row["cpu_percent_of_a_core"]),
+            "times the cost of fastproc": short(row["times_fastproc"]),
+            "resident MB": f"{row['resident_mb']:.0f}",
+        }
         for row in report["rows"]
-    ]
-    heads = [
-        "screen",
-        "processes",
-        "interval, s",
-        "CPU ms per refresh",
-        "least – most",
-        "% of one CPU",
-        "times the cost of fastproc",
-        "resident MB",
     ]
     keys = [
         f"At {key['processes']:,} processes `fastproc top` responds to a key in {short(key['ms_median'])} ms (median), "
@@ -178,14 +188,17 @@ def top(report: Row) -> str:
         for key in report["keys"]
     ]
     title = f"CPU time of a screen of {report['columns']}x{report['lines']} (`fastproc bench top`):"
-    return "\n\n".join([title, table(heads, rows), *keys])
+    return "\n\n".join([title, table(rows), *keys])
 
 
 def exits(report: Row) -> str:
-    rows = [[row["case"], short(median(row, "cpu_us")), spread(row, "cpu_us")] for row in report["rows"]]
+    rows = [
+        {"exits": row["case"], "CPU us": short(median(row, "cpu_us")), "least – most": spread(row, "cpu_us")}
+        for row in report["rows"]
+    ]
     parts = [
         "CPU time of a fork and an exit, with and without recording of exits (`fastproc bench exits`):",
-        table(["exits", "CPU us", "least – most"], rows),
+        table(rows),
         f"With recording it takes {abs(report['more_percent']):.1f} % {'more' if report['more_percent'] > 0 else 'less'}.",
     ]
     if storm := report["storm"]:
@@ -201,6 +214,62 @@ def exits(report: Row) -> str:
             f"consecutive snapshots (one per second) account for {alone:.2f} %; with {balance['exits']:,} recorded exits it is {both:.2f} %."
         )
     return "\n\n".join(parts)
+
+
+def scale(report: Row) -> str:
+    rows = report["rows"]
+
+    def line(name: str, cell: Callable[[Row], str]) -> dict[str, str]:
+        return {"": name} | {f"{row['processes']:,} processes": cell(row) for row in rows}
+
+    def us(key: str) -> Callable[[Row], str]:
+        return lambda row: short(median(row, key))
+
+    def times(key: str) -> Callable[[Row], str]:
+        return lambda row: short(median(row, key) / median(rows[0], key))
+
+    def each(key: str) -> Callable[[Row], str]:
+        return lambda row: short((median(row, key) if isinstance(row[key], dict) else row[key]) * 1e3 / row["processes"])
+
+    lines = [
+        line("of these idle, with memory of their own", lambda row: f"{row['own_memory']:,}"),
+        line("a snapshot of the fields of `top`, us per process", us("lean_us")),
+        line("… cold", us("lean_cold_us")),
+        line("… cold, to that of the first column", times("lean_cold_us")),
+        line("a snapshot of every field, us per process", us("full_us")),
+        line("… cold", us("full_cold_us")),
+        line("… cold, to that of the first column", times("full_cold_us")),
+        line("longest section, us: median of the walks", us("section_us")),
+        line("… most of all walks", lambda row: short(row["section_us"]["max"])),
+        line("… most that surely ran", lambda row: short(row["section_ran_us"]) if "section_ran_us" in row else "–"),
+        line("opening, ms", lambda row: short(row["open_ms"])),
+        line("the first snapshot after it, us per process", each("first_ms")),
+        line("arrays, MB", lambda row: short(row["array_bytes"] / 1e6)),
+        line("`fastproc ps --top 20` without a service, us per process", each("ps_ms")),
+        line("`ps -eo pid,s,rss,time,comm`, us per process", each("procps_ms")),
+        line("a snapshot by the service, us per process", each("service_ms")),
+        line("… its resident memory, MB", lambda row: short(row["service_mb"])),
+        line("a refresh of `fastproc top`, us per process", each("top_ms")),
+        line("… its resident memory, MB", lambda row: short(row["top_mb"])),
+        line("a scrape of `fastproc serve`, us per process", each("scrape_ms")),
+        line("… its resident memory, MB", lambda row: short(row["serve_mb"])),
+        line("values compared by `fastproc verify`, all right", lambda row: f"{row['verified']:,}"),
+    ]
+    threads = [
+        {
+            "threads": f"{row['count']:,}",
+            "processes that have them": f"{row['processes']:,}",
+            "us per thread, listed": short(median(row, "us")),
+            "… cold": short(median(row, "cold_us")),
+            "not listed, but added up": short(median(row, "unlisted_us")),
+        }
+        for row in report["threads"]
+    ]
+    about = (
+        f"Linux {report['kernel']}, {report['cpus']} CPUs. An idle process with memory of its own takes about "
+        f"{report['bytes_of_process'] / 1e3:.0f} kB of kernel memory."
+    )
+    return "\n\n".join([about, table(lines), table(threads)])
 
 
 # The README's table: a task, the bench, the usual way and its case, fastproc's and its case. Ratios are those of the bench's table.
@@ -232,9 +301,15 @@ def summary(reports: dict[str, Row]) -> str:
             "attach": after.get("ratio_vs_ps"),
             "scrape": after.get("ratio_vs_beside"),
         }[bench]
-        costs = [f"{short(median(before, key) * scale)} ({usual})", f"{short(median(after, key) * scale)} ({ours})"]
-        rows.append([task, *costs, short(ratio), f"`fastproc bench {bench}`"])
-    return table(["CPU time of", "usual, ms", "fastproc, ms", "times cheaper", "measured by"], rows)
+        line = {
+            "CPU time of": task,
+            "usual, ms": f"{short(median(before, key) * scale)} ({usual})",
+            "fastproc, ms": f"{short(median(after, key) * scale)} ({ours})",
+            "times cheaper": short(ratio),
+            "measured by": f"`fastproc bench {bench}`",
+        }
+        rows.append(line)
+    return table(rows)
 
 
 SECTIONS: dict[str, Callable[[Row], str]] = {
@@ -287,189 +362,8 @@ def plots(reports: dict[str, Row]) -> dict[str, str]:
     return drawn
 
 
-METHOD = """\
-## What limits a snapshot
-
-A walk mostly waits for memory. [scale.md](scale.md#why-the-cost-per-process-does-not-grow) counts the cache lines that it reads for each
-process: 31 for the fields of `top` and 62 for every field, or 12 and 24 if it keeps the record. The first snapshot reads every
-process, so it costs more than later ones.
-
-The figures in this part are each of one state of the program, older than the tables above. They compare two ways of doing the same
-thing; do not compare them with those tables.
-
-### Keeping records
-
-On x86-64 the source `bpf` compares a few words of the kernel with those of the last walk. If they prove that a process has not changed,
-it keeps the record and does not read the process again. These words take 336 bytes for each process. When records were first kept, a
-snapshot took this many times fewer instructions than one that reads every process (an emulator, Linux 6.12, 254 processes):
-
-| processes that run between two snapshots | every field | fields of `top` |
-| --- | ---: | ---: |
-| none | 1.56 | 1.50 |
-| one in ten | 1.45 | 1.45 |
-| all | 1.03 | 1.01 |
-
-A process that runs for the first time after a rest costs more in the next snapshot: 1.06 times as many instructions with every field,
-1.18 times with the fields of `top`.
-
-Storms look for kept records that should have been read again. On two CPUs, beside `fastproc-testbed --storm`, `fastproc verify --rounds 5`
-compared 5,635,619 values by `bpf` and 5,614,462 by the service in 15 minutes: none was wrong, and of 536,135 records that the service kept
-none was disproven. `tools/checker` compared 531,502 and 595,053, and none was wrong; one command got no answer within two minutes, at a
-load of 30. On 32 emulated CPUs (`make
-test-kernels KERNELS=6.12 SCENARIOS=storms_32`, nine minutes of CPU time) `fastproc verify` compared 93,506 and 95,970 values: none was
-wrong, and no kept record was disproven. On a machine with 255 possible CPUs, of which four are online (`storms_255`), it compared
-374,003 values by `bpf`, and none was wrong. With more than 64 possible CPUs no record is kept if the CPUs that a process may use are read.
-
-Earlier runs by the service called one to three values wrong. `verify` was wrong, not the walk. It read a process again as long as any
-value differed, up to seven times, and judged all values by the last reading. Its own state differs in each reading: it runs when the kernel's
-file is read, and waits when the service reads its record. So another value that changed and changed back during the last reading counted as
-wrong. Now a value is wrong if it differs in each reading.
-
-In CPU time, with 4,000 processes of which none ran, a snapshot that keeps records was 2.6 times cheaper with every field and 1.7 times
-with the fields of `top`; with cold caches 2.8 and 1.4 times (an AMD EPYC in a virtual machine). To measure it on your machine:
-
-    fastproc bench scan --processes 4000 --cases bpf-full,bpf-full-reads-all,bpf-lean,bpf-lean-reads-all
-
-### A cheaper walk
-
-Five ideas were tried after that. The table shows the cost of a walk that keeps records of the fields of `top`, with cold caches, as a
-part of the cost without the idea:
-
-| idea | cost |
-| --- | ---: |
-| fetch the words that are compared eight processes ahead | 1.00 |
-| fetch the first cache line of eight tasks before the others | 1.16 |
-| fetch the first cache line of eight `mm_struct` before the others | 1.01 |
-| read neither parent nor process group; an estimate of what could be saved at most | 0.88 |
-| keep up to eight records in one loop, with fewer conditions and copies | 0.68 |
-
-Only the last one is in use. The fourth was not built: the parent would have to rest and to have one thread, and the children of other
-parents would cost more. The fifth was measured as the BPF run time of `fastproc top` ten times a second, beside a process that
-reads 128 MB again and again (`bpftool prog show`, medians of three); without that process its figure is 0.95. A kept record had
-taken about 900 instructions, half of the time of a walk.
-
-The fifth idea changed how many times cheaper fastproc is than reading the three files (`fastproc bench scan --processes 3000`, medians
-of three runs of each in turn, on a busy machine; single runs of one case differ by up to a third):
-
-| | hot, before | after | cold, before | after |
-| --- | ---: | ---: | ---: | ---: |
-| fields of `top`, nothing ran | 75.7 | 114 | 63.4 | 70.6 |
-| fields of `top`, a tenth ran | 57.7 | 66.3 | 57.9 | 65.4 |
-| fields of `top`, all ran | 42.6 | 42.0 | 42.3 | 39.6 |
-| every field, nothing ran | 50.1 | 53.1 | 45.9 | 48.4 |
-| every field, a tenth ran | 33.9 | 34.9 | 35.1 | 35.6 |
-| every field, all ran | 16.8 | 16.8 | 16.9 | 16.1 |
-
-A first version used the loop also for processes whose records could not be kept; that made "all ran" 16 to 35 % more expensive.
-The loop makes opening more expensive: the verifier takes 34 ms of CPU time instead of 25, because it follows each round
-(`fastproc doctor --timing`, medians of five in turn). A program that takes a single snapshot keeps no records and does not pay for that.
-
-Before the fifth idea, half of the time of a kept record was waiting for about fourteen cache lines, and a sixth was reading every
-sixteenth record all the same, which limits how long a wrong record could stay.
-
-### Readers
-
-Readers reuse what they made of a kept record. CPU time of a refresh with 4,000 processes, of which one in a hundred runs between two
-snapshots, without and with kept records (`fastproc bench top --ran 100`, before the fifth idea, on a busy machine):
-
-| reader | without, ms | with, ms |
-| --- | ---: | ---: |
-| `fastproc top`, twice a second | 7.55 | 6.59 |
-| `fastproc top`, ten times a second | 6.67 | 5.39 |
-
-The walk took 58 % of a refresh, other system calls 17 %, and the readers 25 %.
-
-The readers before records were kept and with a walk that has the fifth idea (`fastproc bench top`, `scrape` and `attach`, each with
-`--ran 100`, both versions in turn on an idle machine; CPU time in ms, medians of three runs, with 30,000 processes of one or two):
-
-| reader | 4,000, before | now | times cheaper | 30,000, before | now | times cheaper |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: |
-| `fastproc top`, twice a second | 8.11 | 6.35 | 1.28 | 50.0 | 30.5 | 1.64 |
-| `fastproc top`, ten times a second | 7.74 | 5.47 | 1.41 | 49.6 | 31.8 | 1.56 |
-| a scrape of groups by name (`names`) | 8.40 | 5.25 | 1.60 | 49.0 | 34.8 | 1.41 |
-| an answer of the service to a resident reader | 6.14 | 4.58 | 1.34 | 69.3 | 74.0 | 0.94 |
-
-After that, `fastproc top` no longer makes a row of each process to order them by a number: a process whose record was kept has the rank that it
-had, and only the others and the visible ones get rows. Both versions ran at the same time, beside 4,000 processes: the CPU time of a
-refresh became 0.92 times as much ten times a second, and 0.95 to 0.97 twice a second. Beside 30,000 it became 0.92 to 0.94, and the time in
-user mode 8.5 instead of 11.4 ms.
-
-What remains (`perf record`, ten times a second): the walk is half of a refresh, other system calls a fifth, `fastproc` itself 30 %:
-a third of that are passes over all processes, and the rest is drawing. Most of these system calls read the command lines of visible processes: those
-that have run are shown first, and a process that has run may have changed its command line. With 30,000 processes 70 % of the time is spent in
-the kernel. If `fastproc` itself took no time at all, a refresh would be 1.4 times cheaper than it is, and 2.2 to 2.4 times cheaper
-than before records were kept.
-
-The service's answer was measured again in four pairs at the same time, old and new, beside 4,100 processes on a busy machine
-(`fastproc bench attach --ran 100`, only the cases of a resident reader, now `--cases reader`): 6.30 and 4.66 ms of CPU time, 1.35 times
-cheaper (1.27 to 1.43). All cases wake the same processes, so one in a hundred had run in the figures above, too. The walk takes 71 % of
-the service's time (`perf record`), the service and the C library 19 %, other system calls 10 %. About 6 % are passes over all processes,
-most of the rest of the service's own part copies changed records. If its code took no time at all, an answer would be 1.23 times
-cheaper than it is, and 1.7 times cheaper than before. So twice as cheap needs a cheaper walk.
-
-Python's columns take the values of unchanged processes from the last table, if it has a row for each process and the value follows
-from the record alone. A snapshot of twelve columns by `bpf` became 1.16 times cheaper: 3.37 ms of CPU time instead of 3.92 (both in turn,
-4,000 processes of which one in a hundred ran, medians of 109 rounds on a busy machine). This was measured when the columns were filled
-row by row. Now they are filled one after the other, which was not measured again.
-
-A recording of 2,500 processes, none of which ran, did not become cheaper when the recorder skipped the texts of unchanged processes and
-first compared whole records: 215 instead of 220 ms in user mode for 31 snapshots (medians of four in turn, which differ by a fifth). So it
-does neither. The recorder's own functions take 2 % of the time, and copying and comparing records 3 % (`perf record`). The rest is
-opening, the walk, and system calls for command lines, limits and open files.
-
-A scrape with a group for each of 4,000 processes is a text of 9.2 MB. The walk took 12 % of its time, copying the text into the socket
-11 %, other system calls 40 % (metrics of the machine, descriptors and wait channels), and the exporter itself 36 % (`perf record` of both
-processes). Both processes together take 17.6 ms for this scrape instead of 22.8, since the one that serves sends the text from the memory
-in which the other wrote it: its own part is 0.1 ms instead of 5.2.
-
-A scrape against that of the version before records were kept (both in turn, beside the same 4,000 processes, of which one in a hundred
-ran, medians of 40 rounds on a busy machine; above 1 today's is cheaper):
-
-| groups | times cheaper |
-|---|---:|
-| by name, nothing else | 1.20 |
-| a group for each process, without descriptors, wait channels and the machine's metrics | 1.06 |
-| a group for each process | 0.94 |
-| by default | 0.96 |
-
-The walk saved 7 % of the time. But a tenth went into `pwrite`: the collecting process copied its text into the memory that the serving
-process reads. The one process of before did not need that. Now the text is written into a mapping of that memory: 9.2 MB in pieces of
-64 KiB took 2.26 ms instead of 4.20 (a program that only does that with cold caches, medians of 61). The scrape with the mapping was not
-measured as a whole.
-
-## How it is measured
-
-`make bench` runs every benchmark once and writes the numbers to [performance.json](performance.json). `tools/bench/page.py` makes
-this page, its plots and the tables in the README and in [exporter.md](exporter.md) from that file. All of them show one run.
-
-- CPU time is that of the thread, in user mode and in the kernel. `bench scrape` counts the whole server.
-- Figures are medians, with the least and the most. The cases of a benchmark are interleaved, each round starts with another case,
-  and the first rounds are not counted.
-- "Cold caches" is the first run of a case after the other cases have used the caches.
-- `bench latency` wakes a thread every millisecond on the CPU where processes are read, once as a `SCHED_FIFO` thread of priority 80
-  and once as an ordinary thread.
-- A ratio compares medians of the same run; in `bench top` it is the median of each round's ratio. Where system calls cost more than
-  on this machine, every ratio grows.
-- The machine should be idle: the first line of this page shows its load before the run.
-"""
-
-
-def page(run: Row, reports: dict[str, Row]) -> str:
-    parts = ["# What fastproc costs\n\n<!-- Written by `make bench` (tools/bench/page.py) from performance.json. -->\n"]
-    parts.append(f"{run['machine']}.\n")
-    parts += [f"![{name}](performance-{name}.svg)\n" for name in plots(reports)]
-    for name, section in SECTIONS.items():
-        if report := reports.get(name):
-            parts.append(f"## {name}\n\n{section(report)}\n")
-    return "\n".join([*parts, METHOD])
-
-
-def with_sections(text: str, run: Row, reports: dict[str, Row]) -> str:
+def with_sections(text: str, sections: dict[str, Callable[[], str]]) -> str:
     """A page with each marked section written anew; a section that was not measured stays as it is."""
-    sections: dict[str, Callable[[], str]] = {"machine": lambda: f"{run['machine']}."}
-    sections |= {name: partial(section, reports[name]) for name, section in SECTIONS.items() if name in reports}
-    if {bench for _, bench, *_ in SUMMARY} <= reports.keys():
-        sections["summary"] = lambda: summary(reports)
     for name, section in sections.items():
         pattern = re.compile(rf"(<!-- bench {name} -->\n).*?(<!-- /bench -->)", re.DOTALL)
         text = pattern.sub(lambda match, body=section: f"{match[1]}{body()}\n{match[2]}", text)  # type: ignore[misc]
@@ -479,11 +373,14 @@ def with_sections(text: str, run: Row, reports: dict[str, Row]) -> str:
 def main() -> int:
     run = json.loads(RUN.read_text())
     reports = {report["bench"]: report for report in run["reports"]}
-    files = {ROOT / "docs/performance.md": page(run, reports)}
-    files |= {ROOT / name: with_sections((ROOT / name).read_text(), run, reports) for name in ("README.md", "docs/exporter.md")}
-    files |= {ROOT / f"docs/performance-{name}.svg": drawing for name, drawing in plots(reports).items()}
+    sections: dict[str, Callable[[], str]] = {"machine": lambda: f"{run['machine']}."}
+    sections |= {name: partial(section, reports[name]) for name, section in SECTIONS.items() if name in reports}
+    if {bench for _, bench, *_ in SUMMARY} <= reports.keys():
+        sections["summary"] = lambda: summary(reports)
     if SCALE.exists():
-        files[ROOT / "docs/scale.md"] = scale(json.loads(SCALE.read_text()))
+        sections["scale"] = partial(scale, json.loads(SCALE.read_text()))
+    files = {path: with_sections(path.read_text(), sections) for path in PAGES}
+    files |= {ROOT / f"docs/performance-{name}.svg": drawing for name, drawing in plots(reports).items()}
     if "--check" not in sys.argv[1:]:
         for path, content in files.items():
             path.write_text(content)

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{measure::Failure, report::progress};
+use super::measure::{Failure, progress};
 
 /// The benchmarks of docs/performance.md.
 const BENCHES: [&str; 6] = ["scan", "latency", "scrape", "attach", "exits", "top"];
@@ -23,7 +23,7 @@ pub struct Args {
 /// Runs every benchmark as a separate process, like a user, and combines their reports.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (program, machine) = (std::env::current_exe()?, machine());
-    let progress = progress(BENCHES.len() as u64, "{msg} {elapsed}");
+    let progress = progress(BENCHES.len() as u64, "{pos}/{len} {msg} {elapsed}");
     progress.enable_steady_tick(Duration::from_secs(1));
     let mut reports = Vec::new();
     for name in BENCHES {

@@ -2,9 +2,8 @@
 //! together.
 
 use std::{
-    fs,
     os::unix::process::CommandExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     thread,
     time::{Duration, Instant},
@@ -12,17 +11,17 @@ use std::{
 
 use fastproc::{Baseline, Collector, source::service};
 use rustix::time::ClockId;
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
     command::{cpu_ns, cpu_of, fastproc},
-    idle::Idle,
-    measure::{Failure, clock},
-    report::{Column, Report, Row, Skipped, Spread, column, four_decimals, progress},
+    idle::{Idle, Ran, processes},
+    measure::{Common, Failure, clock, in_turn, ms, timed},
+    report::{Column, Report, Spread, column, rounded},
     service::Service,
 };
 
-const COLUMNS: [&str; 5] = [
+const COLUMNS_OF_PS: [&str; 5] = [
     "ps",
     "--fields",
     "pid,state,rss,time,comm",
@@ -60,79 +59,28 @@ pub struct Args {
     /// processes are kept.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [100, 300, 1000, 4000])]
     processes: Vec<usize>,
-    /// Measure each case this many times, in turn with the others.
-    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
     /// Measure only these cases, and those of ps(1) that they are compared with; no 200 readers.
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     cases: Vec<String>,
-    /// Let one in N of the idle processes run before each snapshot.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    ran: Option<u32>,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    ran: Ran,
 }
 
-#[derive(Debug, Serialize)]
-struct Head {
-    /// Files of `/proc` whose reading costs as much as loading the programs: between the two sizes at which the cheaper
-    /// way changes. `null`: it does not change.
-    break_even_files: Option<u64>,
-    /// CPU time of this many readers with ten snapshots a second, and of the service, at the last size: share of one
-    /// CPU.
-    clients: usize,
-    #[serde(serialize_with = "four_decimals")]
-    clients_cpu_percent: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Attach {
-    case: &'static str,
-    /// Processes on the machine.
-    processes: usize,
-    /// Reader and service together.
-    cpu_ms: Spread,
-    /// The service's part.
-    service_cpu_ms: Spread,
-    /// How many times cheaper than ps(1) with the same columns.
-    #[serde(serialize_with = "four_decimals")]
-    ratio_vs_ps: f64,
-}
-
-impl Row for Attach {
-    const COLUMNS: &'static [Column] = &[
-        column("case", 0),
-        column("processes", 0),
-        column("CPU ms", 0),
-        column("min", 2),
-        column("max", 2),
-        column("service ms", 1),
-        column("times cheaper", 0),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let ms = |value: f64| format!("{value:.3}");
-        vec![
-            self.case.to_owned(),
-            self.processes.to_string(),
-            ms(self.cpu_ms.median),
-            ms(self.cpu_ms.min),
-            ms(self.cpu_ms.max),
-            ms(self.service_cpu_ms.median),
-            format!("{:.1}", self.ratio_vs_ps),
-        ]
-    }
-}
+const COLUMNS: [Column; 5] = [
+    column("case", "case", 0, 0),
+    // On the machine.
+    column("processes", "processes", 0, 0),
+    // Reader and service together, and the service's part.
+    column("cpu_ms", "CPU ms", 3, 0),
+    column("service_cpu_ms", "service ms", 3, 1),
+    // Than ps(1) with the same columns.
+    column("ratio_vs_ps", "times cheaper", 1, 0),
+];
 
 /// A way to make a snapshot.
 enum How {
-    /// A command, run as nobody or as the current user, with the service or without.
-    Command {
-        program: PathBuf,
-        arguments: Vec<&'static str>,
-        nobody: bool,
-    },
+    /// A command with its arguments, run as nobody or as the current user, with the service or without.
+    Command(PathBuf, Vec<&'static str>),
     /// A collector that stays open.
     Reader(Box<Collector>),
     /// The same, and the changes since its last snapshot.
@@ -149,20 +97,6 @@ struct Case {
 }
 
 impl Case {
-    fn command(
-        name: &'static str,
-        ps: &'static str,
-        program: PathBuf,
-        arguments: &[&'static str],
-    ) -> Self {
-        let how = How::Command {
-            program,
-            arguments: arguments.to_vec(),
-            nobody: name.ends_with("-nobody"),
-        };
-        Self::new(name, ps, how)
-    }
-
     const fn new(name: &'static str, ps: &'static str, how: How) -> Self {
         Self {
             name,
@@ -175,43 +109,36 @@ impl Case {
 
     /// Makes a snapshot. Returns the CPU time.
     fn look(&mut self, service: &Service) -> Result<Duration, Failure> {
-        match &mut self.how {
-            How::Command {
-                program,
-                arguments,
-                nobody,
-            } => {
+        let (done, cpu, _) = match &mut self.how {
+            How::Command(program, arguments) => {
                 let mut command = Command::new(program);
                 command.args(&*arguments);
-                if self.name.ends_with(SUBSTITUTE) {
+                let has_substitute = self.name.ends_with(SUBSTITUTE);
+                if has_substitute {
                     command.env("LD_LIBRARY_PATH", substitute()?);
                 }
-                let by_service = arguments.contains(&"service") || self.name.ends_with(SUBSTITUTE);
-                let socket = if by_service {
+                let socket = if has_substitute || arguments.contains(&"service") {
                     service.socket.as_os_str()
                 } else {
                     "".as_ref()
                 };
                 command.env(service::SOCKET_VARIABLE, socket);
-                if *nobody {
+                if self.name.ends_with("-nobody") {
                     command.uid(NOBODY).gid(NOBODY);
                 }
-                cpu_of(&mut command)
+                return cpu_of(&mut command);
             }
-            How::Reader(collector) => {
-                let before = clock(ClockId::ThreadCPUTime);
-                collector.snapshot()?;
-                Ok(clock(ClockId::ThreadCPUTime).saturating_sub(before))
-            }
-            How::Changes(collector, last) => {
-                let before = clock(ClockId::ThreadCPUTime);
+            How::Reader(collector) => timed(|| collector.snapshot().map(drop)),
+            How::Changes(collector, last) => timed(|| {
                 let snapshot = collector.snapshot()?;
                 let share: f64 = last.changes(&snapshot).filter_map(|of| of.cpu_share).sum();
                 std::hint::black_box(share);
                 last.set(&snapshot);
-                Ok(clock(ClockId::ThreadCPUTime).saturating_sub(before))
-            }
-        }
+                Ok(())
+            }),
+        };
+        done?;
+        Ok(cpu)
     }
 
     fn round(&mut self, service: &Service, counts: bool) -> Result<(), Failure> {
@@ -223,129 +150,110 @@ impl Case {
         thread::sleep(Duration::from_millis(3));
         let of_service = cpu_ns(service.pid())?.saturating_sub(before) as f64 / 1e6;
         if counts {
-            self.cpu_ms.push(cpu.as_secs_f64() * 1e3 + of_service);
+            self.cpu_ms.push(ms(cpu) + of_service);
             self.service_ms.push(of_service);
         }
         Ok(())
     }
+
+    fn cpu(&self) -> Spread {
+        Spread::of(self.cpu_ms.iter().copied())
+    }
 }
 
 /// Measures, and prints the report.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    let (mut rows, mut skipped) = (Vec::new(), Vec::new());
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
+    let title = "One snapshot, CPU time of reader and service";
+    let mut report = Report::new("attach", title, &COLUMNS);
     let mut clients_cpu_percent = f64::NAN;
-    let (warm_up, largest) = (2, args.processes.iter().max().copied());
-    let progress = progress(
-        args.processes.len() as u64 * u64::from(warm_up + args.rounds),
-        "rounds",
-    );
+    // For each size: its processes, and the median of procfs less that of bpf.
+    let mut costs = Vec::new();
+    let largest = args.processes.iter().max().copied();
     for &wanted in &args.processes {
-        let running = processes()?;
         // The service is one more process.
-        let missing = wanted.saturating_sub(running + 1);
-        let idle = Idle::start_some(missing)?;
+        let idle = Idle::fill_to(wanted)?;
         let service = Service::start(&[])?;
-        let mut cases = cases(&service, &args.cases, &mut skipped)?;
-        for round in 0..warm_up + args.rounds {
-            let count = cases.len();
-            for at in 0..count {
-                let case = &mut cases[(at + round as usize) % count];
-                Idle::wake_some(idle.as_ref(), args.ran)?;
-                case.round(&service, round >= warm_up)?;
-            }
-            progress.inc(1);
-        }
+        let mut cases = cases(&service, &args.cases, &mut report)?;
+        in_turn(cases.len(), 2, common.rounds(11), |at, counts| {
+            args.ran.wake(idle.as_ref())?;
+            cases[at].round(&service, counts)
+        })?;
         let processes = processes()?;
         let median = |name: &str| {
             let case = cases.iter().find(|case| case.name == name);
-            case.map_or(f64::NAN, |case| {
-                Spread::of(case.cpu_ms.iter().copied()).median
-            })
+            case.map_or(f64::NAN, |case| case.cpu().median)
         };
-        rows.extend(cases.iter().map(|case| {
-            let cpu_ms = Spread::of(case.cpu_ms.iter().copied());
-            Attach {
-                case: case.name,
-                processes,
-                cpu_ms,
-                service_cpu_ms: Spread::of(case.service_ms.iter().copied()),
-                ratio_vs_ps: median(case.ps) / cpu_ms.median,
-            }
-        }));
+        costs.push((processes as f64, median("ps-procfs") - median("ps-bpf")));
+        for case in &cases {
+            let cpu = case.cpu();
+            report.row([
+                case.name.into(),
+                processes.into(),
+                cpu.into(),
+                Spread::of(case.service_ms.iter().copied()).into(),
+                (median(case.ps) / cpu.median).into(),
+            ]);
+        }
         if Some(wanted) == largest && args.cases.is_empty() {
             drop(cases);
             clients_cpu_percent = many_clients(&service)?;
+            report.note(format!(
+                "{CLIENTS} readers, each ten times a second, at the last size: {clients_cpu_percent:.1} % of a CPU, the service's \
+                 part included"
+            ));
         }
     }
-    progress.finish_and_clear();
-    let head = Head {
-        break_even_files: break_even(&rows),
-        clients: CLIENTS,
-        clients_cpu_percent,
-    };
-    let mut report = Report::new("attach", head, rows, skipped);
-    if !clients_cpu_percent.is_nan() {
-        report.note(format!(
-        "{CLIENTS} readers, each ten times a second, at the last size: {clients_cpu_percent:.1} % of a CPU, the service's part included"
-        ));
-    }
-    report.print("One snapshot, CPU time of reader and service", args.json)?;
-    Ok(())
+    report.head(json!({
+        // Files of /proc whose reading costs as much as loading the programs. null: no size is between.
+        "break_even_files": break_even(&costs),
+        // CPU time of this many readers with ten snapshots a second, and of the service: share of one CPU.
+        "clients": CLIENTS,
+        "clients_cpu_percent": rounded(clients_cpu_percent),
+    }));
+    Ok(report.print(common.json)?)
 }
 
 /// The cases that are wanted and can be measured here. If none is named, all are wanted.
-fn cases(
-    service: &Service,
-    wanted: &[String],
-    skipped: &mut Vec<Skipped>,
-) -> Result<Vec<Case>, Failure> {
+fn cases(service: &Service, wanted: &[String], report: &mut Report) -> Result<Vec<Case>, Failure> {
     let ours = fastproc()?;
-    let with = |source: &'static str| [&COLUMNS[..], &["--source", source]].concat();
-    let ps = PathBuf::from("ps");
+    let with_service = [&COLUMNS_OF_PS[..], &["--source", "service"]].concat();
     let of_ps = ["-eo", "pid,s,rss,time,comm"];
+    let command = |name, ps, program: &Path, arguments: &[&'static str]| {
+        Case::new(name, ps, How::Command(program.into(), arguments.to_vec()))
+    };
+    let (procps, nobody) = (Path::new("ps"), "ps-columns-nobody");
     let mut cases = vec![
-        Case::command("ps", "ps-aux", ours.clone(), &["ps"]),
-        Case::command("ps-bpf", "ps-aux", ours.clone(), &["ps", "--source", "bpf"]),
-        Case::command(
-            "ps-procfs",
-            "ps-aux",
-            ours.clone(),
-            &["ps", "--source", "procfs"],
-        ),
-        Case::command(
+        command("ps", "ps-aux", &ours, &["ps"]),
+        command("ps-bpf", "ps-aux", &ours, &["ps", "--source", "bpf"]),
+        command("ps-procfs", "ps-aux", &ours, &["ps", "--source", "procfs"]),
+        command(
             "service-aux",
             "ps-aux",
-            ours.clone(),
+            &ours,
             &["ps", "aux", "--source", "service"],
         ),
-        Case::command("ps-columns", "ps-columns", ps.clone(), &of_ps),
-        Case::command("ps-columns-nobody", "ps-columns-nobody", ps, &of_ps),
-        Case::command("service", "ps-columns", ours.clone(), &with("service")),
-        Case::command(
-            "service-nobody",
-            "ps-columns-nobody",
-            ours,
-            &with("service"),
-        ),
+        command("ps-columns", "ps-columns", procps, &of_ps),
+        command(nobody, nobody, procps, &of_ps),
+        command("service", "ps-columns", &ours, &with_service),
+        command("service-nobody", nobody, &ours, &with_service),
     ];
-    for (stock, ours, program, arguments) in TOOLS {
-        for name in [stock, ours] {
-            cases.push(Case::command(name, stock, program.into(), arguments));
-        }
+    for (stock, substituted, program, arguments) in TOOLS {
+        cases.extend(
+            [stock, substituted].map(|name| command(name, stock, program.as_ref(), arguments)),
+        );
     }
     for (name, age) in [
         ("reader", Duration::ZERO),
         ("reader-young", Duration::from_secs(60)),
     ] {
-        let reader = Box::new(service.reader(age)?);
-        cases.push(Case::new(name, "ps-columns", How::Reader(reader)));
+        let reader = How::Reader(Box::new(service.reader(age)?));
+        cases.push(Case::new(name, "ps-columns", reader));
     }
-    let (reader, last) = (service.reader(Duration::ZERO)?, Baseline::default());
-    let changes = How::Changes(Box::new(reader), Box::new(last));
+    let reader = Box::new(service.reader(Duration::ZERO)?);
+    let changes = How::Changes(reader, Box::default());
     cases.push(Case::new("reader-changes", "ps-columns", changes));
-    let is_known = |name: &String| cases.iter().any(|case| case.name == name);
-    if let Some(unknown) = wanted.iter().find(|name| !is_known(name)) {
-        let names: Vec<_> = cases.iter().map(|case| case.name).collect();
+    let names: Vec<_> = cases.iter().map(|case| case.name).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !names.contains(&name.as_str())) {
         return Err(format!("there is no case {unknown}, but {}", names.join(", ")).into());
     }
     if !wanted.is_empty() {
@@ -355,18 +263,11 @@ fn cases(
         let kept: Vec<_> = named.flat_map(|case| [case.name, case.ps]).collect();
         cases.retain(|case| kept.contains(&case.name));
     }
-    cases.retain_mut(|case| match case.look(service) {
-        Ok(_) => true,
-        Err(error) => {
-            let reason = error.to_string();
-            if !skipped.iter().any(|other| other.case == case.name) {
-                skipped.push(Skipped {
-                    case: case.name,
-                    reason,
-                });
-            }
-            false
-        }
+    cases.retain_mut(|case| {
+        let looked = case.look(service);
+        looked
+            .map_err(|error| report.skip(case.name, &error))
+            .is_ok()
     });
     Ok(cases)
 }
@@ -382,21 +283,10 @@ fn substitute() -> Result<PathBuf, Failure> {
 }
 
 /// The number of files at which reading `/proc` begins to cost more than loading programs, interpolated between two
-/// sizes.
-fn break_even(rows: &[Attach]) -> Option<u64> {
-    let of = |name: &'static str| rows.iter().filter(move |row| row.case == name);
-    let costs: Vec<_> = of("ps-procfs")
-        .zip(of("ps-bpf"))
-        .map(|(procfs, bpf)| {
-            (
-                procfs.processes as f64,
-                procfs.cpu_ms.median - bpf.cpu_ms.median,
-            )
-        })
-        .collect();
-    let pair = costs
-        .windows(2)
-        .find(|pair| pair[0].1 < 0.0 && pair[1].1 >= 0.0)?;
+/// sizes. `costs`: processes, and how much more reading costs.
+fn break_even(costs: &[(f64, f64)]) -> Option<u64> {
+    let mut pairs = costs.windows(2);
+    let pair = pairs.find(|pair| pair[0].1 < 0.0 && pair[1].1 >= 0.0)?;
     let ((few, less), (many, more)) = (pair[0], pair[1]);
     // stat and status of each process.
     Some((2.0 * (few + (many - few) * -less / (more - less))) as u64)
@@ -438,33 +328,14 @@ fn many_clients(service: &Service) -> Result<f64, Failure> {
     Ok(100.0 * spent.as_secs_f64() / started.elapsed().as_secs_f64())
 }
 
-/// Processes on this machine.
-pub fn processes() -> Result<usize, Failure> {
-    let names = fs::read_dir("/proc")?.filter_map(Result::ok);
-    let is_pid = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    Ok(names.filter(|entry| is_pid(&entry.file_name())).count())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(case: &'static str, processes: usize, ms: f64) -> Attach {
-        Attach {
-            case,
-            processes,
-            cpu_ms: Spread::of([ms]),
-            service_cpu_ms: Spread::of([0.0]),
-            ratio_vs_ps: 1.0,
-        }
-    }
-
     #[test]
     fn the_break_even_lies_between_two_sizes() {
-        let mut rows = vec![row("ps-procfs", 100, 4.0), row("ps-bpf", 100, 12.0)];
-        assert_eq!(break_even(&rows), None);
-        rows.extend([row("ps-procfs", 900, 32.0), row("ps-bpf", 900, 16.0)]);
+        assert_eq!(break_even(&[(100.0, -8.0)]), None);
         // A third of the way, two files each.
-        assert_eq!(break_even(&rows), Some(733));
+        assert_eq!(break_even(&[(100.0, -8.0), (900.0, 16.0)]), Some(733));
     }
 }

@@ -5,17 +5,17 @@ use std::{
     fs::{self, File},
     io,
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use fastproc::cgroups::{Cgroups, Fields, Source};
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
     idle::Idle,
-    measure::{Case, Failure, Measured, Plan, measure},
-    report::{Column, Report, Row, Spread, column, four_decimals, progress},
+    measure::{Case, Common, Failure, Plan, measure, named},
+    report::{Column, Report, column},
     scan_proc::raise_open_files,
     tree::Tree,
 };
@@ -53,15 +53,9 @@ pub struct Args {
     /// Start this many processes, each in its own cgroup, and let all run before each snapshot.
     #[arg(long, value_name = "N", default_value_t = 400)]
     processes: u32,
-    /// Measure each case this many times, in turn with the others.
-    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
     /// Stay on this CPU.
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Why no cgroups can be created.
@@ -72,42 +66,12 @@ pub struct Args {
 )]
 struct NoController(&'static str, String);
 
-#[derive(Debug, Serialize)]
-struct Head {
-    cgroups: usize,
-    processes: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct Look {
-    case: &'static str,
-    cpu_us_per_cgroup: Spread,
-    /// How many times cheaper than the baseline: its median CPU time divided by this one's.
-    #[serde(serialize_with = "four_decimals")]
-    ratio_vs_open_14: f64,
-}
-
-impl Row for Look {
-    const COLUMNS: &'static [Column] = &[
-        column("case", 0),
-        column("CPU us/cgroup", 0),
-        column("min", 1),
-        column("max", 1),
-        column("times cheaper", 0),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let us = |value: f64| format!("{value:.3}");
-        let cpu = self.cpu_us_per_cgroup;
-        vec![
-            self.case.to_owned(),
-            us(cpu.median),
-            us(cpu.min),
-            us(cpu.max),
-            format!("{:.2}", self.ratio_vs_open_14),
-        ]
-    }
-}
+const COLUMNS: [Column; 3] = [
+    column("case", "case", 0, 0),
+    column("cpu_us_per_cgroup", "CPU us/cgroup", 3, 0),
+    // How many times cheaper than the baseline: its median CPU time divided by this one's.
+    column("ratio_vs_open_14", "times cheaper", 2, 0),
+];
 
 /// Creates cgroups with every controller.
 fn tree(mount: &Path, wanted: usize) -> Result<Tree, Failure> {
@@ -138,7 +102,7 @@ fn enable(cgroup: &Path) -> io::Result<()> {
 }
 
 /// Measures, and prints the report.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let wanted = args.cgroups as usize;
     let mount = {
         let files = Cgroups::builder().source(Some(Source::Files)).open()?;
@@ -151,116 +115,81 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         tree.settle(idle)?;
     }
     raise_open_files();
-    let leaves = &tree.leaves;
-    let opened = |count: usize| {
-        let paths: Vec<_> = leaves
-            .iter()
+    // The first files of each cgroup.
+    let paths = |count: usize| -> Vec<PathBuf> {
+        let leaves = tree.leaves.iter();
+        leaves
             .flat_map(|leaf| FILES[..count].iter().map(|file| leaf.join(file)))
-            .collect();
-        move || -> Result<usize, Failure> {
-            let mut buffer = vec![0; 8 << 10];
+            .collect()
+    };
+    let longest_section = &Cell::new(Duration::ZERO);
+    let old = Duration::from_secs(24 * 3600);
+    let all = Fields::all() - Fields::RARE;
+    let by_bpf = all - Fields::PRESSURE;
+    let mut cases = Vec::new();
+    for (name, count) in [(BASELINE, FILES.len()), ("open-11", WITHOUT_PRESSURE)] {
+        let (paths, mut buffer) = (paths(count), vec![0; 8 << 10]);
+        cases.push(Case::new(name, move || {
             for path in &paths {
-                let file = File::open(path)?;
-                let _ = file.read_at(&mut buffer, 0)?;
+                let _ = File::open(path)?.read_at(&mut buffer, 0)?;
             }
             Ok(wanted)
-        }
-    };
-    let kept = |count: usize| -> io::Result<_> {
-        let files: Vec<_> = leaves
-            .iter()
-            .flat_map(|leaf| {
-                FILES[..count]
-                    .iter()
-                    .map(|file| File::open(leaf.join(file)))
-            })
-            .collect::<io::Result<_>>()?;
-        Ok(move || -> Result<usize, Failure> {
-            let mut buffer = vec![0; 8 << 10];
+        }));
+    }
+    for (name, count) in [("kept-14", FILES.len()), ("kept-11", WITHOUT_PRESSURE)] {
+        let files = paths(count)
+            .into_iter()
+            .map(File::open)
+            .collect::<io::Result<Vec<_>>>()?;
+        let mut buffer = vec![0; 8 << 10];
+        cases.push(Case::new(name, move || {
             for file in &files {
                 let _ = file.read_at(&mut buffer, 0)?;
             }
             Ok(wanted)
-        })
-    };
-    let longest_section = &Cell::new(Duration::ZERO);
-    let snapshots = |source, fields, age| -> Result<_, Failure> {
+        }));
+    }
+    for (name, source, fields, age) in [
+        ("files", Source::Files, all, old),
+        ("bpf-identity", Source::Bpf, Fields::empty(), old),
+        ("bpf-cpu", Source::Bpf, Fields::CPU, old),
+        ("bpf-memory.stat", Source::Bpf, Fields::MEMORY_STAT, old),
+        ("bpf", Source::Bpf, by_bpf, old),
+        ("bpf-flush", Source::Bpf, by_bpf, Duration::ZERO),
+        ("bpf-pressure", Source::Bpf, all, old),
+        ("bpf-pressure-flush", Source::Bpf, all, Duration::ZERO),
+    ] {
         let builder = Cgroups::builder().source(Some(source)).fields(fields);
         let mut cgroups = builder.max_age(age).open()?;
-        Ok(move || -> Result<usize, Failure> {
+        cases.push(Case::new(name, move || {
             if cgroups.snapshot()?.len() < wanted {
                 return Err("cgroups are missing".into());
             }
             longest_section.set(longest_section.get().max(cgroups.longest_section()));
             Ok(wanted)
-        })
-    };
-    let old = Duration::from_secs(24 * 3600);
-    let all = Fields::all() - Fields::RARE;
-    let by_bpf = all - Fields::PRESSURE;
-    let mut cases = vec![
-        Case {
-            name: BASELINE,
-            run: Box::new(opened(FILES.len())),
-        },
-        Case {
-            name: "open-11",
-            run: Box::new(opened(WITHOUT_PRESSURE)),
-        },
-        Case {
-            name: "kept-14",
-            run: Box::new(kept(FILES.len())?),
-        },
-        Case {
-            name: "kept-11",
-            run: Box::new(kept(WITHOUT_PRESSURE)?),
-        },
-        Case {
-            name: "files",
-            run: Box::new(snapshots(Source::Files, all, old)?),
-        },
-        Case {
-            name: "bpf-identity",
-            run: Box::new(snapshots(Source::Bpf, Fields::empty(), old)?),
-        },
-        Case {
-            name: "bpf-cpu",
-            run: Box::new(snapshots(Source::Bpf, Fields::CPU, old)?),
-        },
-        Case {
-            name: "bpf-memory.stat",
-            run: Box::new(snapshots(Source::Bpf, Fields::MEMORY_STAT, old)?),
-        },
-        Case {
-            name: "bpf",
-            run: Box::new(snapshots(Source::Bpf, by_bpf, old)?),
-        },
-        Case {
-            name: "bpf-flush",
-            run: Box::new(snapshots(Source::Bpf, by_bpf, Duration::ZERO)?),
-        },
-        Case {
-            name: "bpf-pressure",
-            run: Box::new(snapshots(Source::Bpf, all, old)?),
-        },
-        Case {
-            name: "bpf-pressure-flush",
-            run: Box::new(snapshots(Source::Bpf, all, Duration::ZERO)?),
-        },
-    ];
+        }));
+    }
     let plan = Plan {
         prime: 0,
         warm_up: 2,
-        rounds: args.rounds,
+        rounds: common.rounds(11),
         repeat: 1,
         cpu: args.cpu,
     };
-    let progress = progress(u64::from(plan.runs()) * cases.len() as u64, "runs");
     let wake = |_| Ok(idle.as_ref().map_or(Ok(()), |idle| idle.wake(1))?);
-    let measured = measure(&mut cases, plan, wake, || progress.inc(1))?;
-    progress.finish_and_clear();
+    let measured = measure(&mut cases, plan, wake)?;
     drop(cases);
-    let mut report = report(&measured, wanted, args.processes)?;
+    let mut report = Report::new("cgroups", "A snapshot of every cgroup", &COLUMNS);
+    report.head(json!({"cgroups": wanted, "processes": args.processes}));
+    let baseline = named(&measured, BASELINE)?.cpu_us().median;
+    for case in &measured {
+        let cpu = case.cpu_us();
+        report.row([case.name.into(), cpu.into(), (baseline / cpu.median).into()]);
+    }
+    report.note(
+        "open and kept read the texts into memory, each by one read, and do not parse them; bpf does not fold what CPUs have \
+         counted, bpf-flush does",
+    );
     report.note(format!(
         "the longest section of a walk took {} us",
         longest_section.get().as_micros()
@@ -275,8 +204,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         flushes(tree.top())?.join(", ")
     ));
     drop(idle);
-    report.print("A snapshot of every cgroup", args.json)?;
-    Ok(())
+    Ok(report.print(common.json)?)
 }
 
 /// How long the program takes for all cgroups and all that they have.
@@ -304,30 +232,4 @@ fn flushes(top: &Path) -> io::Result<Vec<String>> {
         Ok(format!("{} us for {name}", started.elapsed().as_micros()))
     };
     files.map(flush).collect()
-}
-
-fn report(
-    measured: &[Measured],
-    cgroups: usize,
-    processes: u32,
-) -> Result<Report<Head, Look>, Failure> {
-    let baseline = measured
-        .iter()
-        .find(|case| case.name == BASELINE)
-        .ok_or("there is nothing to compare with")?;
-    let cpu = baseline.cpu_us().median;
-    let row = |case: &Measured| Look {
-        case: case.name,
-        cpu_us_per_cgroup: case.cpu_us(),
-        ratio_vs_open_14: cpu / case.cpu_us().median,
-    };
-    let head = Head { cgroups, processes };
-    let rows = measured.iter().map(row).collect();
-    let mut report = Report::new("cgroups", head, rows, Vec::new());
-    report.note(
-        "open and kept read the texts into memory, each by one read, and do not parse them; bpf does not fold what CPUs have \
-         counted, bpf-flush does"
-            .into(),
-    );
-    Ok(report)
 }

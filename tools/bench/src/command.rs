@@ -23,12 +23,17 @@ pub fn cpu_ns(pid: u32) -> Result<u64, Failure> {
     Ok(Duration::from(time).as_nanos() as u64)
 }
 
+/// A value of a text of lines like `VmRSS:    1234 kB`, in bytes.
+pub fn bytes(path: &str, name: &str) -> Result<u64, Failure> {
+    let text = fs::read_to_string(path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kib.ok_or_else(|| format!("{path} has no {name}"))? * 1024)
+}
+
 /// The resident set of a process, in megabytes.
 pub fn resident_mb(pid: u32) -> Result<f64, Failure> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());
-    Ok(kibibytes.ok_or("its status has no resident set")? * 1024.0 / 1e6)
+    Ok(bytes(&format!("/proc/{pid}/status"), "VmRSS:")? as f64 / 1e6)
 }
 
 /// A child that is killed when this is dropped.

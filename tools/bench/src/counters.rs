@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::counters::{Counters, MachineFile, Options, Reader, Want};
-use serde::Serialize;
+use fastproc::counters::{Counters, MachineFile, Options, Want};
+use serde_json::json;
 
 use super::{
     forks::Forks,
-    measure::{Case, Failure, Measured, Plan, measure},
-    report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
+    measure::{Case, Common, Failure, Measured, Plan, measure, named},
+    report::{Column, Report, column},
 };
 
 /// The kernel's texts, and fastproc's: each text is opened, read to its end and closed, like every program that has no
@@ -33,12 +33,18 @@ const USUAL: usize = 2;
 /// How old interrupt counts may be in the case that lets them.
 const LATENCY: Duration = Duration::from_secs(3600);
 
+const COLUMNS: [Column; 5] = [
+    column("case", "case", 0, 0),
+    column("cpu_us", "CPU us", 2, 0),
+    column("ratio_vs_proc_stat", "times cheaper than stat", 2, 0),
+    column("ratio_vs_proc_interrupts", "than interrupts", 2, 0),
+    // Than the kernel's text of the same file; only of fastproc's texts.
+    column("ratio_vs_own_text", "than its own text", 2, 0),
+];
+
 /// Arguments of `fastproc bench counters`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Measure each case this many times, in turn with the others.
-    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
     /// Fork this many times a second meanwhile, or as often as the machine can.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     forks: Option<u32>,
@@ -48,212 +54,99 @@ pub struct Args {
     /// Stay on this CPU.
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct Head {
-    possible_cpus: u32,
-    /// Numbers in the row `intr` of `/proc/stat`.
-    interrupt_numbers: usize,
-    /// Of the machine, while it was measured.
-    forks_per_second: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Look {
-    case: &'static str,
-    cpu_us: Spread,
-    /// How many times cheaper than `/proc/stat`.
-    #[serde(serialize_with = "four_decimals")]
-    ratio_vs_proc_stat: f64,
-    /// How many times cheaper than `/proc/interrupts`.
-    #[serde(serialize_with = "four_decimals")]
-    ratio_vs_proc_interrupts: f64,
-    /// How many times cheaper than the kernel's text of the same file; only of fastproc's texts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ratio_vs_own_text: Option<f64>,
-}
-
-impl Row for Look {
-    const COLUMNS: &'static [Column] = &[
-        column("case", 0),
-        column("CPU us", 0),
-        column("min", 1),
-        column("max", 1),
-        column("times cheaper than stat", 0),
-        column("than interrupts", 0),
-        column("than its own text", 0),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let us = |value: f64| format!("{value:.2}");
-        vec![
-            self.case.to_owned(),
-            us(self.cpu_us.median),
-            us(self.cpu_us.min),
-            us(self.cpu_us.max),
-            us(self.ratio_vs_proc_stat),
-            us(self.ratio_vs_proc_interrupts),
-            self.ratio_vs_own_text.map_or_else(|| "-".into(), us),
-        ]
-    }
 }
 
 /// Measures, and prints the report.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     // Before anything large is mapped, which each child would copy.
     let forks = args.forks.map(Forks::start).transpose()?;
-    let files = if args.every_file {
-        &FILES[..]
-    } else {
-        &FILES[..USUAL]
-    };
+    let usual = if args.every_file { FILES.len() } else { USUAL };
     let exact = Counters::open()?;
     let kept = Options::new().stat_irqs_latency(LATENCY).open()?;
     // One reader for all: readers beyond the number of CPUs share their memory, which costs time.
     let reader = RefCell::new(exact.reader());
-    let kept = RefCell::new(kept.reader());
-    let mut skipped = Vec::new();
+    let mut kept = kept.reader();
+    let mut report = Report::new("counters", "One reading of the counters", &COLUMNS);
     let mut cases: Vec<Case<'_>> = Vec::new();
-    for &(name, file, _) in files {
+    for &(name, file, _) in &FILES[..usual] {
         let mut buffer = Vec::new();
-        cases.push(Case {
-            name,
-            run: Box::new(move || {
-                buffer.clear();
-                File::open(file.path())?.read_to_end(&mut buffer)?;
-                Ok(usize::from(!buffer.is_empty()))
-            }),
-        });
+        cases.push(Case::new(name, move || {
+            buffer.clear();
+            File::open(file.path())?.read_to_end(&mut buffer)?;
+            Ok(usize::from(!buffer.is_empty()))
+        }));
     }
     if let Some(error) = exact.unavailable() {
-        let reason = error.to_string();
-        skipped.extend(["stat", "stat-kept"].map(|case| Skipped {
-            case,
-            reason: reason.clone(),
-        }));
+        report.skip("stat", error);
+        report.skip("stat-kept", error);
     } else {
-        let collect = |name, reader| Case {
-            name,
-            run: Box::new(move || collect(reader)),
-        };
-        cases.extend([collect("stat", &reader), collect("stat-kept", &kept)]);
-        if args.every_file {
-            cases.extend(FILES.iter().map(|&(_, file, name)| {
-                let reader = &reader;
-                Case {
-                    name,
-                    run: Box::new(move || Ok(reader.borrow_mut().text(file)?.len().min(1))),
-                }
+        // The numbers of /proc/stat.
+        cases.push(Case::new("stat", || {
+            Ok(reader
+                .borrow_mut()
+                .collect(Want::STAT)?
+                .stat
+                .irqs
+                .len()
+                .min(1))
+        }));
+        cases.push(Case::new("stat-kept", || {
+            Ok(kept.collect(Want::STAT)?.stat.irqs.len().min(1))
+        }));
+        for (_, file, name) in FILES.into_iter().filter(|_| args.every_file) {
+            let reader = &reader;
+            cases.push(Case::new(name, move || {
+                Ok(reader.borrow_mut().text(file)?.len().min(1))
             }));
         }
     }
     let plan = Plan {
         warm_up: 2,
-        rounds: args.rounds,
+        rounds: common.rounds(11),
         prime: 1,
         repeat: 3,
         cpu: args.cpu,
     };
-    let (before, began) = (number("processes ")?, Instant::now());
-    let measured = measure(&mut cases, plan, |_| Ok(()), || ())?;
-    let forked = number("processes ")? - before;
-    let forks_per_second = forked / began.elapsed().as_secs_f64();
+    let forked = || Ok::<_, Failure>(line("processes ")?.parse::<f64>()?);
+    let (before, began) = (forked()?, Instant::now());
+    let measured = measure(&mut cases, plan, |_| Ok(()))?;
+    let forks_per_second = ((forked()? - before) / began.elapsed().as_secs_f64()).round();
     drop((cases, forks));
-    let text = std::fs::read_to_string("/proc/stat")?;
-    let numbers = text.lines().find_map(|line| line.strip_prefix("intr "));
-    let head = Head {
-        possible_cpus: fastproc::Host::read()?.possible_cpus,
+    add_rows(&mut report, &measured)?;
+    report.head(json!({
+        "possible_cpus": fastproc::Host::read()?.possible_cpus,
         // The first is their sum.
-        interrupt_numbers: numbers.map_or(0, |line| line.split(' ').count() - 1),
-        forks_per_second: forks_per_second.round(),
-    };
-    let forks_per_second = head.forks_per_second;
-    let mut report = report(&measured, head, skipped)?;
+        "interrupt_numbers": line("intr ")?.split(' ').count() - 1,
+        // Of the machine, while it was measured.
+        "forks_per_second": forks_per_second,
+    }));
     report.note(format!("{forks_per_second} forks a second"));
-    report.print("One reading of the counters", args.json)?;
-    Ok(())
+    Ok(report.print(common.json)?)
 }
 
-/// The numbers of `/proc/stat`.
-fn collect(reader: &RefCell<Reader>) -> Result<usize, Failure> {
-    let mut reader = reader.borrow_mut();
-    Ok(reader.collect(Want::STAT)?.stat.irqs.len().min(1))
-}
-
-/// A line of `/proc/stat`.
-fn number(name: &str) -> Result<f64, Failure> {
+/// The rest of a line of `/proc/stat`.
+fn line(name: &str) -> Result<String, Failure> {
     let text = std::fs::read_to_string("/proc/stat")?;
-    let number = text.lines().find_map(|line| line.strip_prefix(name));
-    Ok(number
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    Ok(line
         .ok_or_else(|| format!("/proc/stat has no line '{name}'"))?
-        .parse()?)
+        .to_owned())
 }
 
-fn report(
-    measured: &[Measured],
-    head: Head,
-    skipped: Vec<Skipped>,
-) -> Result<Report<Head, Look>, Failure> {
-    let us = |name: &str| {
-        let case = measured.iter().find(|case| case.name == name);
-        case.map(|case| case.cpu_us().median)
-            .ok_or_else(|| format!("{name} was not measured"))
-    };
-    let [stat, interrupts] = [us(FILES[0].0)?, us(FILES[1].0)?];
-    let rows = measured.iter().map(|case| {
-        let cpu_us = case.cpu_us();
+fn add_rows(report: &mut Report, measured: &[Measured]) -> Result<(), Failure> {
+    let us = |name| Ok::<_, Failure>(named(measured, name)?.cpu_us().median);
+    let (stat, interrupts) = (us(FILES[0].0)?, us(FILES[1].0)?);
+    for case in measured {
+        let cpu = case.cpu_us();
         let own = FILES.iter().find(|(_, _, ours)| *ours == case.name);
         let own = own.and_then(|(text, ..)| us(text).ok());
-        Look {
-            case: case.name,
-            cpu_us,
-            ratio_vs_proc_stat: stat / cpu_us.median,
-            ratio_vs_proc_interrupts: interrupts / cpu_us.median,
-            ratio_vs_own_text: own.map(|text| text / cpu_us.median),
-        }
-    });
-    Ok(Report::new("counters", head, rows.collect(), skipped))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measure::Round;
-
-    #[test]
-    fn each_case_is_compared_with_both_texts() {
-        let measured = |name, us| Measured {
-            name,
-            rounds: vec![Round {
-                cpu: Duration::from_micros(us),
-                wall: Duration::from_micros(us),
-                count: 1,
-            }],
-            cold: Vec::new(),
-        };
-        let head = || Head {
-            possible_cpus: 255,
-            interrupt_numbers: 4000,
-            forks_per_second: 1000.0,
-        };
-        let all = [
-            measured("proc-stat", 800),
-            measured("proc-interrupts", 400),
-            measured("stat", 8),
-            measured("interrupts-text", 100),
-        ];
-        let report = report(&all, head(), Vec::new()).unwrap();
-        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
-        assert_eq!(json["interrupt_numbers"], 4000);
-        assert_eq!(json["rows"][0]["ratio_vs_proc_stat"], 1.0);
-        assert_eq!(json["rows"][2]["case"], "stat");
-        assert_eq!(json["rows"][2]["ratio_vs_proc_stat"], 100.0);
-        assert_eq!(json["rows"][2]["ratio_vs_proc_interrupts"], 50.0);
-        assert_eq!(json["rows"][3]["ratio_vs_own_text"], 4.0);
-        assert!(super::report(&all[1..], head(), Vec::new()).is_err());
+        report.row([
+            case.name.into(),
+            cpu.into(),
+            (stat / cpu.median).into(),
+            (interrupts / cpu.median).into(),
+            own.map(|text| text / cpu.median).into(),
+        ]);
     }
+    Ok(())
 }

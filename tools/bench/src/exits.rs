@@ -13,12 +13,16 @@ use fastproc::{
     difference::Counter,
     exits::{Event, Exits},
 };
-use rustix::event::{PollFd, PollFlags, poll};
-use serde::Serialize;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{Pid, WaitOptions, waitpid},
+};
+use serde_json::{Value, json};
 
 use super::{
-    measure::Failure,
-    report::{Column, Report, Row, Spread, column, four_decimals},
+    measure::{Common, Failure, in_turn},
+    report::{Column, Report, Spread, column, rounded},
 };
 
 /// Bytes of the stack of a child that exits at once.
@@ -32,9 +36,6 @@ pub struct Args {
     /// Start and end this many processes in each round of a case.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     exits: u32,
-    /// Measure each case this many times, in turn with the others.
-    #[arg(long, value_name = "N", default_value_t = 61, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
     /// Start and end processes as fast as possible on every CPU for this long.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     storm: u64,
@@ -42,133 +43,48 @@ pub struct Args {
     /// CPUs.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     balance: u64,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct Head {
-    exits: u32,
-    rounds: u32,
-    /// How much more a fork and exit costs if it is recorded: the median of all rounds.
-    #[serde(serialize_with = "four_decimals")]
-    more_percent: f64,
-    storm: Option<Storm>,
-    balance: Option<Balance>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Storm {
-    seconds: f64,
-    ended: u64,
-    recorded: u64,
-    lost: u64,
-}
-
-/// CPU time, in seconds.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Balance {
-    seconds: u64,
-    exits: u64,
-    not_final: u64,
-    lost: u64,
-    /// By /proc/stat: everything except idle, waiting and stolen time.
-    kernel: f64,
-    /// By processes of two successive snapshots, one a second.
-    processes: f64,
-    /// By processes that exited between them.
-    exits_seconds: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Cost {
-    case: &'static str,
-    cpu_us: Spread,
-}
-
-impl Row for Cost {
-    const COLUMNS: &'static [Column] = &[
-        column("case", 0),
-        column("CPU us a fork and exit", 0),
-        column("least – most", 1),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let Spread { min, median, max } = self.cpu_us;
-        vec![
-            self.case.to_owned(),
-            format!("{median:.2}"),
-            format!("{min:.2} – {max:.2}"),
-        ]
-    }
-}
+const COLUMNS: [Column; 2] = [
+    column("case", "case", 0, 0),
+    column("cpu_us", "CPU us a fork and exit", 2, 0),
+];
+const CASES: [&str; 2] = ["not recorded", "recorded and read"];
 
 /// Runs the benchmark.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let mut forker = Forker::start()?;
-    let (mut alone, mut recorded) = (Vec::new(), Vec::new());
-    for round in 0..args.rounds {
-        // Alternate the order: a machine becomes warmer, or busier.
-        if round % 2 == 0 {
-            alone.push(forker.round(args.exits, None)?);
-        }
-        let mut exits = Exits::builder().open()?;
-        recorded.push(forker.round(args.exits, Some(&mut exits))?);
-        drop(exits);
-        if round % 2 == 1 {
-            alone.push(forker.round(args.exits, None)?);
-        }
-    }
+    let rounds = common.rounds(61);
+    let mut report = Report::new("exits", "exits", &COLUMNS);
+    let mut taken = CASES.map(|_| Vec::new());
+    in_turn(CASES.len(), 0, rounds, |at, _| {
+        let mut exits = (at == 1).then(|| Exits::builder().open()).transpose()?;
+        taken[at].push(forker.round(args.exits, exits.as_mut())?);
+        Ok(())
+    })?;
     forker.end()?;
-    let pairs = recorded.iter().zip(&alone);
-    let more = Spread::of(pairs.map(|(recorded, alone)| recorded / alone - 1.0)).median;
-    let rows = vec![
-        Cost {
-            case: "not recorded",
-            cpu_us: Spread::of(alone),
-        },
-        Cost {
-            case: "recorded and read",
-            cpu_us: Spread::of(recorded),
-        },
-    ];
-    let storm = (args.storm > 0).then(|| storm(Duration::from_secs(args.storm)));
-    let balance = (args.balance > 0).then(|| balance(args.balance));
-    let (storm, balance) = (storm.transpose()?, balance.transpose()?);
-    let head = Head {
-        exits: args.exits,
-        rounds: args.rounds,
-        more_percent: more * 100.0,
-        storm,
-        balance,
-    };
-    let mut report = Report::new("exits", head, rows, Vec::new());
-    report.note(format!(
-        "With recording it takes {:.1} % more.",
-        more * 100.0
-    ));
-    if let Some(storm) = storm {
-        report.note(format!(
-            "At {:.0} exits per second, {} of {} exits were recorded and {} lost.",
-            storm.ended as f64 / storm.seconds,
-            storm.recorded,
-            storm.ended,
-            storm.lost
-        ));
+    let pairs = taken[1].iter().zip(&taken[0]);
+    // How much more a fork and exit costs if it is recorded.
+    let more = Spread::of(pairs.map(|(recorded, alone)| recorded / alone - 1.0)).median * 100.0;
+    report.note(format!("With recording it takes {more:.1} % more."));
+    for (case, of) in CASES.into_iter().zip(taken) {
+        report.row([case.into(), Spread::of(of).into()]);
     }
-    if let Some(balance) = balance {
-        let percent = |seconds: f64| seconds / balance.kernel * 100.0;
-        report.note(format!(
-            "Of {:.2} s that /proc/stat counted in {} s, processes had {:.2} %, and with {} exits {:.2} %.",
-            balance.kernel,
-            balance.seconds,
-            percent(balance.processes),
-            balance.exits,
-            percent(balance.processes + balance.exits_seconds)
-        ));
+    let (mut storm, mut balance) = (Value::Null, Value::Null);
+    if args.storm > 0 {
+        storm = self::storm(&mut report, Duration::from_secs(args.storm))?;
     }
-    Ok(report.print("exits", args.json)?)
+    if args.balance > 0 {
+        balance = self::balance(&mut report, args.balance)?;
+    }
+    report.head(json!({
+        "exits": args.exits,
+        "rounds": rounds,
+        "more_percent": rounded(more),
+        "storm": storm,
+        "balance": balance,
+    }));
+    Ok(report.print(common.json)?)
 }
 
 /// A process that forks on request. It is not this one, because the memory of this one, which includes that for
@@ -268,7 +184,7 @@ fn used(of: &[libc::c_int]) -> io::Result<Duration> {
 }
 
 /// Starts a child that uses the CPU for this long.
-fn fork_and_wait(work: Duration) -> io::Result<()> {
+pub fn fork_and_wait(work: Duration) -> io::Result<()> {
     // SAFETY: the child reads the clock and exits: no allocation, no lock, no destructor.
     let child = match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
@@ -284,11 +200,9 @@ fn fork_and_wait(work: Duration) -> io::Result<()> {
 }
 
 fn wait_for(child: libc::pid_t) -> io::Result<()> {
-    // SAFETY: no status is requested.
-    while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } != child {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+    while let Err(errno) = waitpid(Pid::from_raw(child), WaitOptions::empty()) {
+        if errno != Errno::INTR {
+            return Err(errno.into());
         }
     }
     Ok(())
@@ -359,7 +273,8 @@ impl Workers {
     }
 }
 
-fn storm(time: Duration) -> Result<Storm, Failure> {
+/// Records the exits of the cheapest processes, as many as the machine can.
+fn storm(report: &mut Report, time: Duration) -> Result<Value, Failure> {
     let mut exits = Exits::builder().open()?;
     let began = Instant::now();
     let workers = on_every_cpu(time, |stack, _| borrow_and_wait(stack))?;
@@ -380,15 +295,17 @@ fn storm(time: Duration) -> Result<Storm, Failure> {
             ended = Some(thread.join().map_err(|_| "a worker failed")??);
         }
     }
-    Ok(Storm {
-        seconds,
-        ended: ended.unwrap_or(0),
-        recorded,
-        lost: exits.lost(),
-    })
+    let (ended, lost) = (ended.unwrap_or(0), exits.lost());
+    report.note(format!(
+        "At {:.0} exits per second, {recorded} of {ended} exits were recorded and {lost} lost.",
+        ended as f64 / seconds
+    ));
+    Ok(json!({"seconds": seconds, "ended": ended, "recorded": recorded, "lost": lost}))
 }
 
-fn balance(seconds: u64) -> Result<Balance, Failure> {
+/// Compares CPU times in seconds: by /proc/stat, of processes that are in two successive snapshots, and of those that exited
+/// between them.
+fn balance(report: &mut Report, seconds: u64) -> Result<Value, Failure> {
     // From a fifth of a millisecond to about 13, so none is in two snapshots.
     let work = |number: u64| Duration::from_micros(200 << (number % 7));
     let builder = Collector::builder()
@@ -404,35 +321,42 @@ fn balance(seconds: u64) -> Result<Balance, Failure> {
     let time = Duration::from_secs(seconds);
     let workers = on_every_cpu(time, |_, number| fork_and_wait(work(number)))?;
     let began = Instant::now();
-    let mut sums = Balance {
-        seconds,
-        exits: 0,
-        not_final: 0,
-        lost: 0,
-        kernel: 0.0,
-        processes: 0.0,
-        exits_seconds: 0.0,
-    };
+    let (mut exits, mut not_final, mut lost) = (0_u64, 0_u64, 0);
+    let (mut processes, mut exits_seconds, mut used) = (0.0, 0.0, 0.0);
     for second in 1..=seconds {
         let due = began + Duration::from_secs(second);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let now = collector.snapshot()?;
         if second == seconds {
-            sums.kernel = kernel_seconds()? - kernel;
+            used = kernel_seconds()? - kernel;
         }
         let living = before.changes(&now).filter_map(|change| change.cpu_ns);
-        sums.processes += living.sum::<u64>() as f64 / 1e9;
+        processes += living.sum::<u64>() as f64 / 1e9;
         for ended in before.ended(&now) {
-            sums.exits += 1;
-            sums.not_final += u64::from(!ended.exit.is_final);
+            exits += 1;
+            not_final += u64::from(!ended.exit.is_final);
             let run = ended.growth(Counter::Run);
-            sums.exits_seconds += run.unwrap_or(0) as f64 / 1e9;
+            exits_seconds += run.unwrap_or(0) as f64 / 1e9;
         }
-        sums.lost += now.stats().lost_exits;
+        lost += now.stats().lost_exits;
         before.set(&now);
     }
     workers.join()?;
-    Ok(sums)
+    let percent = |seconds: f64| seconds / used * 100.0;
+    report.note(format!(
+        "Of {used:.2} s that /proc/stat counted in {seconds} s, processes had {:.2} %, and with {exits} exits {:.2} %.",
+        percent(processes),
+        percent(processes + exits_seconds)
+    ));
+    Ok(json!({
+        "seconds": seconds,
+        "exits": exits,
+        "not_final": not_final,
+        "lost": lost,
+        "kernel": used,
+        "processes": processes,
+        "exits_seconds": exits_seconds,
+    }))
 }
 
 /// CPU time of all CPUs, including interrupts.

@@ -19,14 +19,14 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
     send, socket_with,
 };
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
-    attach,
     command::{Ending, cpu_ns},
-    idle::Idle,
-    measure::Failure,
-    report::{Column, Report, Row, column, four_decimals, progress},
+    idle::{Idle, processes},
+    measure::{Common, Failure, in_turn, percentile},
+    report::{Column, Report, column},
+    scan_proc::raise_open_files,
     service::Service,
 };
 
@@ -47,15 +47,9 @@ pub struct Args {
     /// Attack from this many processes.
     #[arg(long, value_name = "N", default_value_t = 2)]
     attackers: usize,
-    /// Measure all cases this many times.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
     /// Take this many snapshots in each case of a round.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     looks: u32,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
     /// The role of this process, at this socket, as its user.
     #[arg(long, hide = true, requires = "socket")]
     role: Option<Role>,
@@ -67,17 +61,28 @@ pub struct Args {
 enum Role {
     /// Takes snapshots, and prints the microseconds that each took.
     Reader,
+    #[value(name = "nobody")]
     Idle,
+    #[value(name = "cpu-burners")]
     Burners,
+    #[value(name = "other-snapshots")]
     Snapshots,
+    #[value(name = "other-texts")]
     Texts,
     Walks,
+    #[value(name = "small-requests")]
     Requests,
     Connections,
     Exits,
 }
 
 impl Role {
+    /// Its name in the report, and for the program that plays it.
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
     /// The roles beside which the reader is measured. The others are compared with the first.
     const CASES: [Self; 8] = [
         Self::Burners,
@@ -89,20 +94,6 @@ impl Role {
         Self::Connections,
         Self::Exits,
     ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Reader => "reader",
-            Self::Idle => "nobody",
-            Self::Burners => "cpu-burners",
-            Self::Snapshots => "other-snapshots",
-            Self::Texts => "other-texts",
-            Self::Walks => "walks",
-            Self::Requests => "small-requests",
-            Self::Connections => "connections",
-            Self::Exits => "exits",
-        }
-    }
 
     /// The next request of this attack.
     fn request(self, number: u64) -> Request {
@@ -134,53 +125,16 @@ impl Role {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Head {
-    processes: usize,
-    attackers: usize,
-    rounds: u32,
-    looks: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct Hostile {
-    case: &'static str,
-    #[serde(serialize_with = "four_decimals")]
-    p50_ms: f64,
-    #[serde(serialize_with = "four_decimals")]
-    p99_ms: f64,
-    #[serde(serialize_with = "four_decimals")]
-    max_ms: f64,
-    /// The additional time, compared with processes that only use the CPU.
-    #[serde(serialize_with = "four_decimals")]
-    p99_more_ms: f64,
-    /// CPU time of the service, in percent of one CPU.
-    #[serde(serialize_with = "four_decimals")]
-    service_cpu_percent: f64,
-}
-
-impl Row for Hostile {
-    const COLUMNS: &'static [Column] = &[
-        column("beside", 0),
-        column("p50 ms", 0),
-        column("p99 ms", 0),
-        column("max ms", 0),
-        column("p99 more ms", 0),
-        column("service CPU %", 1),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let ms = |value: f64| format!("{value:.2}");
-        vec![
-            self.case.to_owned(),
-            ms(self.p50_ms),
-            ms(self.p99_ms),
-            ms(self.max_ms),
-            ms(self.p99_more_ms),
-            format!("{:.0}", self.service_cpu_percent),
-        ]
-    }
-}
+const COLUMNS: [Column; 6] = [
+    column("case", "beside", 0, 0),
+    column("p50_ms", "p50 ms", 2, 0),
+    column("p99_ms", "p99 ms", 2, 0),
+    column("max_ms", "max ms", 2, 0),
+    // The additional time, compared with processes that only use the CPU.
+    column("p99_more_ms", "p99 more ms", 2, 0),
+    // CPU time of the service, in percent of one CPU.
+    column("service_cpu_percent", "service CPU %", 0, 1),
+];
 
 /// Measurements of one case in all rounds.
 #[derive(Default)]
@@ -206,71 +160,60 @@ impl Measured {
         drop(attackers);
         Ok(())
     }
-
-    /// `burners_p99_ms`: the value to compare with; `None` for that case itself.
-    fn row(mut self, role: Role, burners_p99_ms: Option<f64>) -> Hostile {
-        self.took.sort_by(f64::total_cmp);
-        let at = |part: f64| self.took[((self.took.len() - 1) as f64 * part).round() as usize];
-        let p99_ms = at(0.99);
-        Hostile {
-            case: role.name(),
-            p50_ms: at(0.5),
-            p99_ms,
-            max_ms: at(1.0),
-            p99_more_ms: p99_ms - burners_p99_ms.unwrap_or(p99_ms),
-            service_cpu_percent: 100.0 * self.service_cpu.div_duration_f64(self.elapsed),
-        }
-    }
 }
 
 /// Measures, and prints the report.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     if let (Some(role), Some(socket)) = (args.role, &args.socket) {
         return play(role, socket, args.looks);
     }
     if !rustix::process::geteuid().is_root() {
         return Err("the attacker and the reader are other users: run this as root".into());
     }
-    let missing = args.processes.saturating_sub(attach::processes()? + 1);
-    let _idle = Idle::start_some(missing)?;
+    let rounds = common.rounds(3);
+    let _idle = Idle::fill_to(args.processes)?;
     let service = Service::start(&[])?;
-    let mut measured = Role::CASES.map(|role| (role, Measured::default()));
-    let count = measured.len();
-    let progress = progress(u64::from(args.rounds) * count as u64, "cases");
-    for round in 0..args.rounds as usize {
-        for at in 0..count {
-            let (role, case) = &mut measured[(at + round) % count];
-            case.look(*role, &service, args)?;
-            progress.inc(1);
-        }
+    let mut measured = Role::CASES.map(|_| Measured::default());
+    in_turn(measured.len(), 0, rounds, |at, _| {
+        measured[at].look(Role::CASES[at], &service, args)
+    })?;
+    let mut report = Report::new(
+        "hostile",
+        "A look beside an attack on the service",
+        &COLUMNS,
+    );
+    // Of the first case, with which the others are compared.
+    let mut burners_p99_ms = None;
+    for (role, mut of) in Role::CASES.into_iter().zip(measured) {
+        of.took.sort_by(f64::total_cmp);
+        let [p50, p99, max] = [0.5, 0.99, 1.0].map(|part| percentile(&of.took, part));
+        let more = p99 - *burners_p99_ms.get_or_insert(p99);
+        let service_cpu_percent = 100.0 * of.service_cpu.div_duration_f64(of.elapsed);
+        let numbers = [p50, p99, max, more, service_cpu_percent];
+        report.row(
+            [role.name().into()]
+                .into_iter()
+                .chain(numbers.map(Into::into)),
+        );
     }
-    progress.finish_and_clear();
-    let mut rows: Vec<Hostile> = Vec::new();
-    for (role, case) in measured {
-        let burners_p99_ms = rows.first().map(|first| first.p99_ms);
-        rows.push(case.row(role, burners_p99_ms));
-    }
-    let head = Head {
-        processes: attach::processes()?,
-        attackers: args.attackers,
-        rounds: args.rounds,
-        looks: args.looks,
-    };
-    let mut report = Report::new("hostile", head, rows, Vec::new());
+    report.head(json!({
+        "processes": processes()?,
+        "attackers": args.attackers,
+        "rounds": rounds,
+        "looks": args.looks,
+    }));
     report.note(format!(
         "{} processes of one user attack; another user looks at every process, each time by a walk of its own",
         args.attackers
     ));
-    report.print("A look beside an attack on the service", args.json)?;
-    Ok(())
+    Ok(report.print(common.json)?)
 }
 
 /// Starts a process of a user.
 fn start(role: Role, socket: &Path, looks: u32, uid: u32) -> Result<Ending, Failure> {
-    let name = role.to_possible_value().ok_or("no such role")?;
     let mut command = Command::new(std::env::current_exe()?);
     command
-        .args(["hostile", "--role", name.get_name(), "--socket"])
+        .args(["hostile", "--role", &role.name(), "--socket"])
         .arg(socket)
         .args(["--looks", &looks.to_string()])
         .uid(uid)
@@ -323,7 +266,7 @@ fn play(role: Role, socket: &Path, looks: u32) -> Result<(), Failure> {
 
 /// Sends a request on every connection, and repeats when all have been answered.
 fn attack(role: Role, socket: &Path) -> Result<(), Failure> {
-    raise_descriptors();
+    raise_open_files();
     let address = SocketAddrUnix::new(socket)?;
     let open = || -> Result<OwnedFd, Failure> {
         let flags = SocketFlags::CLOEXEC;
@@ -349,26 +292,5 @@ fn attack(role: Role, socket: &Path) -> Result<(), Failure> {
         for socket in &sockets {
             let _ = recv(socket, &mut answer[..], RecvFlags::empty());
         }
-    }
-}
-
-fn raise_descriptors() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    let _ = setrlimit(Resource::Nofile, limit);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_attack_asks_for_something_else_each_time() {
-        for role in [Role::Snapshots, Role::Texts, Role::Walks, Role::Exits] {
-            assert_ne!(role.request(1), role.request(2));
-        }
-        assert_eq!(Role::Requests.request(2).op, Op::Status);
-        assert_eq!(Role::Connections.request(2).op, Op::Hello);
     }
 }

@@ -151,6 +151,11 @@ impl Idle {
         Ok(())
     }
 
+    /// Starts as many as are missing until the machine has this many processes, if one more is started beside them.
+    pub fn fill_to(wanted: usize) -> io::Result<Option<Self>> {
+        Self::start_some(wanted.saturating_sub(processes()? + 1))
+    }
+
     /// Wakes some, if there are idle processes and a number is given.
     pub fn wake_some(idle: Option<&Self>, one_in: Option<u32>) -> io::Result<()> {
         match (idle, one_in) {
@@ -184,6 +189,43 @@ impl Drop for Idle {
             Err(Errno::INTR)
         ) {}
     }
+}
+
+/// The processes that a benchmark starts for itself.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Processes {
+    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    pub processes: usize,
+}
+
+impl Processes {
+    /// Starts them.
+    pub fn start(self) -> io::Result<Option<Idle>> {
+        Idle::start_some(self.processes)
+    }
+}
+
+/// Those of them that run between two measurements.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Ran {
+    /// Let one in N of the idle processes run before each measurement.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ran: Option<u32>,
+}
+
+impl Ran {
+    /// Wakes them.
+    pub fn wake(self, idle: Option<&Idle>) -> io::Result<()> {
+        Idle::wake_some(idle, self.ran)
+    }
+}
+
+/// Processes on this machine.
+pub fn processes() -> io::Result<usize> {
+    let names = fs::read_dir("/proc")?.filter_map(Result::ok);
+    let is_pid = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    Ok(names.filter(|entry| is_pid(&entry.file_name())).count())
 }
 
 fn check_pids(wanted: usize) -> io::Result<()> {

@@ -17,7 +17,6 @@ mod python;
 mod report;
 mod scale;
 mod scan;
-mod scan_fastproc;
 mod scan_proc;
 mod scrape;
 mod server;
@@ -30,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use self::measure::Failure;
+use self::measure::{Common, Failure};
 
 /// The benchmark could not run, or the command line is invalid (clap's status).
 const FAILED: u8 = 2;
@@ -44,6 +43,14 @@ const FAILED: u8 = 2;
     arg_required_else_help = true,
     max_term_width = 100
 )]
+struct Arguments {
+    #[command(subcommand)]
+    bench: Bench,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, clap::Subcommand)]
 enum Bench {
     /// Read every process once, by /proc and by the other sources of this machine.
     Scan(scan::Args),
@@ -74,26 +81,26 @@ enum Bench {
     All(all::Args),
 }
 
-fn run(bench: &Bench) -> Result<(), Failure> {
+fn run(Arguments { bench, common }: &Arguments) -> Result<(), Failure> {
     match bench {
-        Bench::Scan(args) => scan::run(args),
-        Bench::Counters(args) => counters::run(args),
-        Bench::Scale(args) => scale::run(args),
-        Bench::Cgroups(args) => cgroups::run(args),
-        Bench::Scrape(args) => scrape::run(args),
-        Bench::Exits(args) => exits::run(args),
-        Bench::Latency(args) => latency::run(args),
-        Bench::Python(args) => python::run(args),
-        Bench::Attach(args) => attach::run(args),
-        Bench::Hostile(args) => hostile::run(args),
-        Bench::Top(args) => top::run(args),
-        Bench::Background(args) => background::run(args),
+        Bench::Scan(args) => scan::run(args, *common),
+        Bench::Counters(args) => counters::run(args, *common),
+        Bench::Scale(args) => scale::run(args, *common),
+        Bench::Cgroups(args) => cgroups::run(args, *common),
+        Bench::Scrape(args) => scrape::run(args, *common),
+        Bench::Exits(args) => exits::run(args, *common),
+        Bench::Latency(args) => latency::run(args, *common),
+        Bench::Python(args) => python::run(args, *common),
+        Bench::Attach(args) => attach::run(args, *common),
+        Bench::Hostile(args) => hostile::run(args, *common),
+        Bench::Top(args) => top::run(args, *common),
+        Bench::Background(args) => background::run(args, *common),
         Bench::All(args) => all::run(args),
     }
 }
 
 fn main() -> ExitCode {
-    let Err(failure) = run(&Bench::parse()) else {
+    let Err(failure) = run(&Arguments::parse()) else {
         return ExitCode::SUCCESS;
     };
     eprintln!("fastproc-bench: {}", fastproc::error_chain(&*failure));

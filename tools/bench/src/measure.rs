@@ -1,8 +1,9 @@
-//! Measures several ways to do the same. They are interleaved, so that a disturbance of the machine affects all of
-//! them.
+//! The harness: measures several ways to do the same. They are interleaved, so that a disturbance of the machine affects
+//! all of them.
 
 use std::{error::Error, time::Duration};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use rustix::{
     thread::{CpuSet, sched_setaffinity},
     time::{ClockId, Timespec, clock_gettime},
@@ -13,18 +14,81 @@ use super::report::Spread;
 /// An error while measuring.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
+/// Options of every benchmark.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Common {
+    /// Print one JSON object instead of a table.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Measure each case this many times, in turn with the others. Default: 11; latency, hostile and top: 3; scale: 5;
+    /// exits: 61.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+}
+
+impl Common {
+    /// The number of rounds; without the option the usual number of this benchmark.
+    pub fn rounds(self, usual: u32) -> u32 {
+        self.rounds.unwrap_or(usual)
+    }
+}
+
+/// Runs `count` cases in turn: all of them in each round. Each round begins with another case, so that none always
+/// follows the same one. `run` is called with the case and whether it counts: the rounds of the warm-up do not, in which
+/// caches fill, descriptors open and branches are learned.
+pub fn in_turn(
+    count: usize,
+    warm_up: u32,
+    rounds: u32,
+    mut run: impl FnMut(usize, bool) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let turns = warm_up + rounds;
+    let progress = progress(u64::from(turns) * count as u64, "{pos}/{len} runs");
+    for turn in 0..turns {
+        for at in (0..count).map(|at| (at + turn as usize) % count) {
+            run(at, turn >= warm_up)?;
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    Ok(())
+}
+
+/// A progress line on standard error, if that is a terminal, with this text behind the bar.
+pub fn progress(length: u64, text: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{bar:40}} {text}"))
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length).with_style(style)
+}
+
 /// One way to do it.
 pub struct Case<'a> {
     /// Its name in the report.
     pub name: &'static str,
-    /// Does it once. Returns how many items (processes, counters) it has read.
-    pub run: Box<dyn FnMut() -> Result<usize, Failure> + 'a>,
+    run: Box<dyn FnMut() -> Result<usize, Failure> + 'a>,
+}
+
+impl<'a> Case<'a> {
+    /// `run` does it once, and returns how many items (processes, counters) it has read.
+    pub fn new(name: &'static str, run: impl FnMut() -> Result<usize, Failure> + 'a) -> Self {
+        let run = Box::new(run);
+        Self { name, run }
+    }
+
+    fn once(&mut self) -> Result<Round, Failure> {
+        let (result, cpu, wall) = timed(|| (self.run)());
+        let count = result.map_err(|error| format!("{}: {error}", self.name))?;
+        if count == 0 {
+            return Err(format!("{}: it read nothing", self.name).into());
+        }
+        Ok(Round { cpu, wall, count })
+    }
 }
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Rounds that do not count: caches fill, descriptors open, branches are learned.
+    /// Rounds that do not count.
     pub warm_up: u32,
     /// Rounds that count.
     pub rounds: u32,
@@ -35,13 +99,6 @@ pub struct Plan {
     pub repeat: u32,
     /// Stay on this CPU, so that no round includes a migration.
     pub cpu: Option<usize>,
-}
-
-impl Plan {
-    /// How often each case is run.
-    pub fn runs(&self) -> u32 {
-        self.warm_up + self.rounds
-    }
 }
 
 /// Measurements of one case in all rounds.
@@ -70,109 +127,99 @@ pub struct Round {
 impl Measured {
     /// Microseconds of CPU time for each item.
     pub fn cpu_us(&self) -> Spread {
-        Spread::of(
-            self.rounds
-                .iter()
-                .map(|round| per_thing(round.cpu, round.count)),
-        )
+        Spread::of(self.rounds.iter().map(|of| us_each(of.cpu, of.count)))
     }
 
     /// The same for the first runs.
     pub fn cold_cpu_us(&self) -> Spread {
-        Spread::of(
-            self.cold
-                .iter()
-                .map(|round| per_thing(round.cpu, round.count)),
-        )
+        Spread::of(self.cold.iter().map(|of| us_each(of.cpu, of.count)))
     }
 
     /// Microseconds of wall-clock time.
     pub fn wall_us(&self) -> Spread {
-        Spread::of(
-            self.rounds
-                .iter()
-                .map(|round| per_thing(round.wall, round.count)),
-        )
+        Spread::of(self.rounds.iter().map(|of| us_each(of.wall, of.count)))
     }
 
     /// The number of items read: the median.
     pub fn count(&self) -> usize {
-        Spread::of(self.rounds.iter().map(|round| round.count as f64)).median as usize
+        Spread::of(self.rounds.iter().map(|of| of.count as f64)).median as usize
     }
 }
 
-fn per_thing(time: Duration, count: usize) -> f64 {
+fn us_each(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1e6 / count as f64
 }
 
-/// Runs every case several times in a row in each round. Each round begins with another case, so that none always
-/// follows the same one. The first run finds the caches as the other cases left them, and is kept apart.
-///
-/// Calls `prepare` before each run of the case of that name, and does not measure it; calls `done` after each case.
+/// The case of this name.
+pub fn named<'m>(measured: &'m [Measured], name: &str) -> Result<&'m Measured, Failure> {
+    let case = measured.iter().find(|case| case.name == name);
+    case.ok_or_else(|| format!("{name} was not measured").into())
+}
+
+/// Runs every case several times in a row in each round. The first run finds the caches as the other cases left them, and
+/// is kept apart. Calls `prepare` before each run of the case of that name, and does not measure it.
 pub fn measure(
     cases: &mut [Case<'_>],
     plan: Plan,
     mut prepare: impl FnMut(&'static str) -> Result<(), Failure>,
-    mut done: impl FnMut(),
 ) -> Result<Vec<Measured>, Failure> {
     let mut once = |case: &mut Case<'_>| {
         prepare(case.name)?;
-        once(case)
+        case.once()
     };
     if let Some(cpu) = plan.cpu {
         stay_on(cpu)?;
     }
-    let mut measured: Vec<Measured> = cases
-        .iter()
-        .map(|case| Measured {
-            name: case.name,
+    let names = cases.iter().map(|case| case.name);
+    let mut measured: Vec<Measured> = names
+        .map(|name| Measured {
+            name,
             ..Measured::default()
         })
         .collect();
-    let count = cases.len();
-    for turn in 0..plan.runs() as usize {
-        for index in (0..count).map(|index| (index + turn) % count) {
-            for _ in 0..plan.prime {
-                once(&mut cases[index])?;
-            }
-            if plan.prime > 0 {
-                once(&mut cases[0])?;
-            }
-            let cold = once(&mut cases[index])?;
-            let counts = turn >= plan.warm_up as usize;
-            if counts {
-                measured[index].cold.push(cold);
-            }
-            for _ in 0..plan.repeat {
-                let warm = once(&mut cases[index])?;
-                if counts {
-                    measured[index].rounds.push(warm);
-                }
-            }
-            done();
+    in_turn(cases.len(), plan.warm_up, plan.rounds, |at, counts| {
+        for _ in 0..plan.prime {
+            once(&mut cases[at])?;
         }
-    }
+        if plan.prime > 0 {
+            once(&mut cases[0])?;
+        }
+        let cold = once(&mut cases[at])?;
+        let warm = (0..plan.repeat).map(|_| once(&mut cases[at]));
+        let warm = warm.collect::<Result<Vec<_>, _>>()?;
+        if counts {
+            measured[at].cold.push(cold);
+            measured[at].rounds.extend(warm);
+        }
+        Ok(())
+    })?;
     Ok(measured)
 }
 
-fn once(case: &mut Case<'_>) -> Result<Round, Failure> {
-    let (wall, cpu) = (clock(ClockId::Monotonic), clock(ClockId::ThreadCPUTime));
-    let result = (case.run)();
-    let (cpu, wall) = (
-        clock(ClockId::ThreadCPUTime).saturating_sub(cpu),
-        clock(ClockId::Monotonic).saturating_sub(wall),
-    );
-    let count = result.map_err(|error| format!("{}: {error}", case.name))?;
-    if count == 0 {
-        return Err(format!("{}: it read nothing", case.name).into());
-    }
-    Ok(Round { cpu, wall, count })
+/// Does something, and returns the CPU time of this thread and the time that passed.
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration, Duration) {
+    let [wall, cpu] = [ClockId::Monotonic, ClockId::ThreadCPUTime].map(clock);
+    let done = work();
+    let cpu = clock(ClockId::ThreadCPUTime).saturating_sub(cpu);
+    let wall = clock(ClockId::Monotonic).saturating_sub(wall);
+    (done, cpu, wall)
 }
 
 /// The time of a clock.
 pub fn clock(id: ClockId) -> Duration {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(id);
     Duration::new(tv_sec.unsigned_abs(), tv_nsec as u32)
+}
+
+/// Milliseconds.
+pub fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The value below which this part of the sorted values lies: one that was measured.
+pub fn percentile(sorted: &[f64], part: f64) -> f64 {
+    let place = ((sorted.len() as f64 * part).ceil() as usize).max(1) - 1;
+    sorted.get(place).copied().unwrap_or(f64::NAN)
 }
 
 /// Keeps this thread on one CPU.
@@ -192,104 +239,96 @@ mod tests {
 
     use super::*;
 
-    fn plan(warm_up: u32, rounds: u32, cpu: Option<usize>) -> Plan {
-        Plan {
-            warm_up,
-            rounds,
-            prime: 0,
-            repeat: 1,
-            cpu,
-        }
-    }
+    const PLAN: Plan = Plan {
+        warm_up: 1,
+        rounds: 2,
+        prime: 0,
+        repeat: 1,
+        cpu: None,
+    };
 
     #[test]
     fn every_case_runs_twice_a_round_and_warm_up_is_not_counted() {
-        let log = RefCell::new(Vec::new());
-        let case = |name: &'static str, count| Case {
-            name,
-            run: Box::new({
-                let log = &log;
-                move || {
-                    log.borrow_mut().push(name);
-                    Ok(count)
-                }
-            }),
+        let log = RefCell::new(String::new());
+        let case = |name: &'static str, count| {
+            let log = &log;
+            Case::new(name, move || {
+                log.borrow_mut().push_str(name);
+                Ok(count)
+            })
         };
         let mut cases = [case("a", 1), case("b", 20), case("c", 300)];
-        let mut runs = 0;
-        let measured = measure(&mut cases, plan(1, 2, None), |_| Ok(()), || runs += 1).unwrap();
-        assert_eq!(
-            *log.borrow(),
-            [
-                "a", "a", "b", "b", "c", "c", "b", "b", "c", "c", "a", "a", "c", "c", "a", "a",
-                "b", "b"
-            ]
-        );
-        assert_eq!(runs, 9);
-        assert!(
-            measured
-                .iter()
-                .all(|case| case.rounds.len() == 2 && case.cold.len() == 2)
-        );
-        assert_eq!(
-            measured.iter().map(Measured::count).collect::<Vec<_>>(),
-            [1, 20, 300]
-        );
+        let measured = measure(&mut cases, PLAN, |_| Ok(())).unwrap();
+        assert_eq!(*log.borrow(), "aabbccbbccaaccaabb");
+        let sizes = measured
+            .iter()
+            .map(|of| (of.rounds.len(), of.cold.len(), of.count()));
+        assert!(sizes.eq([(2, 2, 1), (2, 2, 20), (2, 2, 300)]));
+        // With priming: each case three times, the first again, and then it counts.
+        log.borrow_mut().clear();
+        let plan = Plan {
+            warm_up: 0,
+            rounds: 1,
+            prime: 3,
+            ..PLAN
+        };
+        measure(&mut cases, plan, |_| Ok(())).unwrap();
+        assert_eq!(*log.borrow(), "aaaaaabbbabbcccacc");
     }
 
     #[test]
     fn times_are_for_each_thing_read() {
-        let round = |cpu, wall, count| Round {
-            cpu: Duration::from_micros(cpu),
-            wall: Duration::from_micros(wall),
+        let us = Duration::from_micros;
+        let rounds = [(100, 400, 100), (300, 800, 100), (1_000, 600, 200)];
+        let round = |(cpu, wall, count)| Round {
+            cpu: us(cpu),
+            wall: us(wall),
             count,
         };
         let measured = Measured {
             name: "x",
-            rounds: vec![
-                round(100, 400, 100),
-                round(300, 800, 100),
-                round(1_000, 600, 200),
-            ],
-            cold: vec![round(700, 700, 100)],
+            rounds: rounds.map(round).into(),
+            cold: vec![round((700, 700, 100))],
         };
-        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        let (cpu, wall) = (measured.cpu_us(), measured.wall_us());
-        assert!(
-            close(cpu.min, 1.0) && close(cpu.median, 3.0) && close(cpu.max, 5.0),
-            "{cpu:?}"
+        let close = |of: Spread, expected: [f64; 3]| {
+            let pairs = [of.min, of.median, of.max].into_iter().zip(expected);
+            assert!(
+                pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-9),
+                "{of:?}"
+            );
+        };
+        close(measured.cpu_us(), [1.0, 3.0, 5.0]);
+        close(measured.wall_us(), [3.0, 4.0, 8.0]);
+        close(measured.cold_cpu_us(), [7.0; 3]);
+    }
+
+    #[test]
+    fn a_failure_and_a_case_that_reads_nothing_name_their_case() {
+        let message = |case| {
+            measure(&mut [case], PLAN, |_| Ok(()))
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            message(Case::new("empty", || Ok(0))),
+            "empty: it read nothing"
         );
-        assert!(
-            close(wall.min, 3.0) && close(wall.median, 4.0) && close(wall.max, 8.0),
-            "{wall:?}"
-        );
-    }
-
-    #[test]
-    fn a_case_that_reads_nothing_is_an_error_that_names_it() {
-        let mut cases = [Case {
-            name: "empty",
-            run: Box::new(|| Ok(0)),
-        }];
-        let error = measure(&mut cases, plan(0, 1, None), |_| Ok(()), || ()).unwrap_err();
-        assert!(error.to_string().contains("empty"), "{error}");
-    }
-
-    #[test]
-    fn a_failure_names_its_case() {
-        let mut cases = [Case {
-            name: "broken",
-            run: Box::new(|| Err("no luck".into())),
-        }];
-        let error = measure(&mut cases, plan(0, 1, None), |_| Ok(()), || ()).unwrap_err();
-        assert_eq!(error.to_string(), "broken: no luck");
-    }
-
-    #[test]
-    fn a_cpu_that_does_not_exist_is_an_error() {
-        for cpu in [1_000, usize::MAX] {
-            let plan = plan(0, 1, Some(cpu));
-            assert!(measure(&mut [], plan, |_| Ok(()), || ()).is_err());
+        let broken = Case::new("broken", || Err("no luck".into()));
+        assert_eq!(message(broken), "broken: no luck");
+        for cpu in [Some(1_000), Some(usize::MAX)] {
+            assert!(measure(&mut [], Plan { cpu, ..PLAN }, |_| Ok(())).is_err());
         }
+    }
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let sorted: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let all = [0.5, 0.99, 0.999, 1.0].map(|part| percentile(&sorted, part) as u64);
+        assert_eq!(all, [500, 990, 999, 1000]);
+        assert_eq!(
+            [0.5, 1.0].map(|part| percentile(&[7.0], part) as u64),
+            [7, 7]
+        );
+        assert!(percentile(&[], 0.5).is_nan());
     }
 }

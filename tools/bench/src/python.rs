@@ -7,12 +7,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::{
-    idle::Idle,
-    measure::Failure,
-    report::{Column, Report, Row, Spread, column, four_decimals},
+    idle::Processes,
+    measure::{Common, Failure},
+    report::{Column, Report, Spread, column},
     service::Service,
 };
 
@@ -24,19 +25,12 @@ const BASELINE: &str = "psutil";
 /// Arguments of `fastproc bench python`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
-    #[arg(long, value_name = "N", default_value_t = 4000)]
-    processes: usize,
-    /// Measure each case this many times, in turn with the others.
-    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    processes: Processes,
     /// Use this Python. It needs the packages fastproc and psutil, and for some cases Glances, Polars and pandas; make
     /// test-python creates an environment with them in target/venv.
     #[arg(long, value_name = "FILE", default_value = "python3")]
     python: PathBuf,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// The output of the program.
@@ -49,51 +43,19 @@ struct Measured {
     cases: BTreeMap<String, Vec<f64>>,
 }
 
-#[derive(Debug, Serialize)]
-struct Head {
-    processes: usize,
-    /// Time that importing fastproc takes.
-    import_ms: Spread,
-    /// Memory of a table of the twelve columns.
-    table_bytes: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Look {
-    case: String,
-    /// CPU time, including that of the service.
-    cpu_ms: Spread,
-    #[serde(serialize_with = "four_decimals")]
-    ratio_vs_psutil: f64,
-}
-
-impl Row for Look {
-    const COLUMNS: &'static [Column] = &[
-        column("case", 0),
-        column("CPU ms", 0),
-        column("min", 1),
-        column("max", 1),
-        column("times cheaper", 0),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let ms = |value: f64| format!("{value:.2}");
-        vec![
-            self.case.clone(),
-            ms(self.cpu_ms.median),
-            ms(self.cpu_ms.min),
-            ms(self.cpu_ms.max),
-            format!("{:.1}", self.ratio_vs_psutil),
-        ]
-    }
-}
+const COLUMNS: [Column; 3] = [
+    column("case", "case", 0, 0),
+    // CPU time, including that of the service.
+    column("cpu_ms", "CPU ms", 2, 0),
+    column("ratio_vs_psutil", "times cheaper", 1, 0),
+];
 
 /// Measures, and prints the report.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    let idle = Idle::start_some(args.processes)?;
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
+    let idle = args.processes.start()?;
     let service = Service::start(&["--cpu-of-user=1000"])?;
     let mut child = Command::new(&args.python)
-        .args(["-", &args.rounds.to_string()])
+        .args(["-", &common.rounds(11).to_string()])
         .env("FASTPROC_SOCKET", &service.socket)
         .env("FASTPROC_SERVICE_PID", service.pid().to_string())
         .stdin(Stdio::piped())
@@ -110,40 +72,35 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let measured: Measured = serde_json::from_slice(&output.stdout)?;
     let ms = |seconds: &[f64]| Spread::of(seconds.iter().map(|seconds| seconds * 1e3));
-    let baseline = measured
-        .cases
-        .get(BASELINE)
-        .map_or(f64::NAN, |seconds| ms(seconds).median);
-    let mut rows: Vec<_> = measured
+    let baseline = measured.cases.get(BASELINE);
+    let baseline = baseline.map_or(f64::NAN, |seconds| ms(seconds).median);
+    let mut cases: Vec<_> = measured
         .cases
         .iter()
-        .map(|(case, seconds)| {
-            let cpu_ms = ms(seconds);
-            Look {
-                case: case.clone(),
-                cpu_ms,
-                ratio_vs_psutil: baseline / cpu_ms.median,
-            }
-        })
+        .map(|(case, of)| (case, ms(of)))
         .collect();
-    rows.sort_by(|a, b| b.cpu_ms.median.total_cmp(&a.cpu_ms.median));
-    let head = Head {
-        processes: measured.processes,
-        import_ms: ms(&measured.import),
-        table_bytes: measured.table_bytes,
-    };
-    let title = format!("{} processes from Python", head.processes);
-    let notes = [
-        format!("Importing fastproc: {:.1} ms.", head.import_ms.median),
-        format!(
-            "A table of twelve columns: {:.2} MB.",
-            head.table_bytes as f64 / 1e6
-        ),
-    ];
-    let mut report = Report::new("python", head, rows, Vec::new());
-    for note in notes {
-        report.note(note);
+    cases.sort_by(|(_, a), (_, b)| b.median.total_cmp(&a.median));
+    let mut report = Report::new("python", "All processes from Python", &COLUMNS);
+    for (case, cpu) in cases {
+        report.row([
+            case.as_str().into(),
+            cpu.into(),
+            (baseline / cpu.median).into(),
+        ]);
     }
-    report.print(&title, args.json)?;
-    Ok(())
+    let (processes, import) = (measured.processes, ms(&measured.import));
+    report.head(json!({
+        "processes": processes,
+        // Time that importing fastproc takes.
+        "import_ms": import.json(),
+        // Memory of a table of the twelve columns.
+        "table_bytes": measured.table_bytes,
+    }));
+    report.note(format!(
+        "Processes: {processes}. Importing fastproc: {:.1} ms.",
+        import.median
+    ));
+    let megabytes = measured.table_bytes as f64 / 1e6;
+    report.note(format!("A table of twelve columns: {megabytes:.2} MB."));
+    Ok(report.print(common.json)?)
 }

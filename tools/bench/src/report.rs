@@ -1,26 +1,23 @@
-//! The report of a benchmark: a table for people, or one JSON object for programs.
+//! The report of a benchmark: a table for people, or one JSON object for programs. The columns of a benchmark describe
+//! both.
 
 use std::{
-    fmt::Write as _,
+    fmt::{Display, Write as _},
     fs,
     io::{self, Write as _},
     thread::available_parallelism,
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
-use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
 /// Least, median and greatest of several measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The least.
-    #[serde(serialize_with = "four_decimals")]
     pub min: f64,
     /// The middle one, or the mean of the two.
-    #[serde(serialize_with = "four_decimals")]
     pub median: f64,
     /// The greatest.
-    #[serde(serialize_with = "four_decimals")]
     pub max: f64,
 }
 
@@ -29,161 +26,278 @@ impl Spread {
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
-        let (Some(&min), Some(&max)) = (values.first(), values.last()) else {
-            return Self {
-                min: f64::NAN,
-                median: f64::NAN,
-                max: f64::NAN,
-            };
-        };
         let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 {
-            values[middle]
-        } else {
-            f64::midpoint(values[middle - 1], values[middle])
+        let (min, median, max) = match values[..] {
+            [] => (f64::NAN, f64::NAN, f64::NAN),
+            [first, .., last] if values.len().is_multiple_of(2) => (
+                first,
+                f64::midpoint(values[middle - 1], values[middle]),
+                last,
+            ),
+            [first, ..] => (first, values[middle], values[values.len() - 1]),
         };
         Self { min, median, max }
     }
+
+    /// The JSON of it.
+    pub fn json(self) -> Value {
+        json!({"min": rounded(self.min), "median": rounded(self.median), "max": rounded(self.max)})
+    }
 }
 
-/// For JSON: more precise than all measurements here.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "it is what serde calls")]
-pub fn four_decimals<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64((value * 1e4).round() / 1e4)
+/// For JSON, to four decimals: more precise than all measurements here.
+pub fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A name.
+    Text(String),
+    /// How many there are.
+    Count(u64),
+    /// A measurement.
+    Number(f64),
+    /// Several of them.
+    Spread(Spread),
+    /// It does not exist for this case: a dash in the table, and not in the JSON.
+    Absent,
+}
+
+macro_rules! cell_from {
+    ($($from:ty: $value:ident => $cell:expr;)*) => {
+        $(impl From<$from> for Cell {
+            fn from($value: $from) -> Self {
+                $cell
+            }
+        })*
+    };
+}
+
+cell_from! {
+    &str: text => Self::Text(text.to_owned());
+    String: text => Self::Text(text);
+    usize: count => Self::Count(count as u64);
+    u64: count => Self::Count(count);
+    f64: number => Self::Number(number);
+    Spread: spread => Self::Spread(spread);
+    Option<f64>: number => number.map_or(Self::Absent, Self::Number);
+}
+
+impl Cell {
+    fn json(&self) -> Option<Value> {
+        match self {
+            Self::Text(text) => Some(json!(text)),
+            Self::Count(count) => Some(json!(count)),
+            Self::Number(number) => Some(json!(rounded(*number))),
+            Self::Spread(spread) => Some(spread.json()),
+            Self::Absent => None,
+        }
+    }
+
+    /// The texts of the table: one, or three for a spread.
+    fn shown(&self, column: &Column) -> Vec<String> {
+        let number = |value: f64| {
+            if value.is_nan() {
+                return "–".into();
+            }
+            let value = value / column.unit;
+            let whole = value.abs().log10().floor().max(-1.0);
+            let decimals = match column.decimals {
+                THREE_DIGITS => (2.0 - whole).max(0.0) as usize,
+                decimals => decimals,
+            };
+            format!("{value:.decimals$}")
+        };
+        match self {
+            Self::Text(text) => vec![text.clone()],
+            Self::Count(count) if column.decimals == 0 && column.unit < 2.0 => {
+                vec![count.to_string()]
+            }
+            Self::Count(count) => vec![number(*count as f64)],
+            Self::Number(value) => vec![number(*value)],
+            Self::Spread(of) => vec![number(of.median), number(of.min), number(of.max)],
+            Self::Absent => vec!["–".into()],
+        }
+    }
+}
+
+/// A column of the table, and a key of the JSON. The first column is the case.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    key: &'static str,
+    /// The heading; without one it is only in the JSON.
+    title: &'static str,
+    /// If the terminal is too narrow, columns with the greatest rank are left out first; those with 0 always stay. Least
+    /// and greatest of a spread have a rank of [`SPREAD`] more.
+    rank: u8,
+    decimals: usize,
+    unit: f64,
+}
+
+/// As many decimals as make three digits.
+pub const THREE_DIGITS: usize = usize::MAX;
+
+/// A spread's least and greatest matter less than its median.
+const SPREAD: u8 = 3;
+
+/// Creates a column with this many decimals.
+pub const fn column(key: &'static str, title: &'static str, decimals: usize, rank: u8) -> Column {
+    Column {
+        key,
+        title,
+        rank,
+        decimals,
+        unit: 1.0,
+    }
+}
+
+impl Column {
+    /// Shows the number in this unit.
+    pub const fn per(self, unit: f64) -> Self {
+        Self { unit, ..self }
+    }
 }
 
 /// The object that every benchmark prints: what was measured, where, and a row for each case.
-///
-/// `R` is a row, with a field `case` and the values of this benchmark. `H` has the values of the whole run, such as the
-/// number of processes.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report<H, R> {
+#[derive(Debug)]
+pub struct Report {
     bench: &'static str,
+    title: &'static str,
     kernel: String,
     cpus: usize,
-    #[serde(flatten)]
-    head: H,
-    rows: Vec<R>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    skipped: Vec<Skipped>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    columns: &'static [Column],
+    /// Values of the whole run, such as the number of processes.
+    head: Value,
+    rows: Vec<Vec<Cell>>,
+    skipped: Vec<(String, String)>,
     notes: Vec<String>,
 }
 
-/// A case that could not be measured here.
-#[derive(Clone, Debug, Serialize)]
-pub struct Skipped {
-    /// Its name.
-    pub case: &'static str,
-    /// The reason.
-    pub reason: String,
-}
-
-/// A row that can be shown as a table, too.
-pub trait Row: Serialize {
-    /// The columns. The first is the case.
-    const COLUMNS: &'static [Column];
-
-    /// A cell for each column.
-    fn cells(&self) -> Vec<String>;
-}
-
-/// A column of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// Its heading.
-    pub title: &'static str,
-    /// If the terminal is too narrow, columns with the greatest rank are left out first; those with 0 always stay.
-    pub rank: u8,
-}
-
-/// Creates a column.
-pub const fn column(title: &'static str, rank: u8) -> Column {
-    Column { title, rank }
-}
-
-impl<H: Serialize, R: Row> Report<H, R> {
-    /// The report of the machine that this runs on.
-    pub fn new(bench: &'static str, head: H, rows: Vec<R>, skipped: Vec<Skipped>) -> Self {
-        let kernel = rustix::system::uname()
-            .release()
-            .to_string_lossy()
-            .into_owned();
+impl Report {
+    /// An empty report of the machine that this runs on.
+    pub fn new(bench: &'static str, title: &'static str, columns: &'static [Column]) -> Self {
+        let uname = rustix::system::uname();
         Self {
             bench,
-            kernel,
+            title,
+            kernel: uname.release().to_string_lossy().into_owned(),
             cpus: online_cpus(),
-            head,
-            rows,
-            skipped,
+            columns,
+            head: json!({}),
+            rows: Vec::new(),
+            skipped: Vec::new(),
             notes: Vec::new(),
         }
     }
 
-    /// The values of the whole run.
-    pub fn head(&self) -> &H {
-        &self.head
+    /// Sets the values of the whole run.
+    pub fn head(&mut self, head: Value) {
+        self.head = head;
+    }
+
+    /// Adds a case, with a value for each column.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Adds a case that could not be measured here, once.
+    pub fn skip(&mut self, case: &str, reason: &dyn Display) {
+        if !self.is_skipped(case) {
+            self.skipped.push((case.to_owned(), reason.to_string()));
+        }
+    }
+
+    /// Whether a case could not be measured.
+    pub fn is_skipped(&self, case: &str) -> bool {
+        self.skipped.iter().any(|(skipped, _)| skipped == case)
     }
 
     /// Adds a remark about the numbers.
-    pub fn note(&mut self, text: String) {
-        self.notes.push(text);
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
     }
 
-    /// One line with one JSON object.
-    pub fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
+    /// The JSON object.
+    pub fn json(&self) -> Value {
+        let row = |cells: &Vec<Cell>| {
+            let pairs = self.columns.iter().zip(cells);
+            let pairs = pairs.filter_map(|(column, cell)| Some((column.key.into(), cell.json()?)));
+            Value::Object(pairs.collect::<Map<String, Value>>())
+        };
+        let skipped = |(case, reason): &(String, String)| json!({"case": case, "reason": reason});
+        let mut object = json!({"bench": self.bench, "kernel": self.kernel, "cpus": self.cpus});
+        for (key, value) in self.head.as_object().into_iter().flatten() {
+            object[key] = value.clone();
+        }
+        object["rows"] = self.rows.iter().map(row).collect();
+        if !self.skipped.is_empty() {
+            object["skipped"] = self.skipped.iter().map(skipped).collect();
+        }
+        if !self.notes.is_empty() {
+            object["notes"] = json!(self.notes);
+        }
+        object
     }
 
     /// An aligned table of at most `width` columns of text, below a line that names the machine.
-    pub fn table(&self, title: &str, width: usize) -> String {
-        let mut out = format!("{title}, Linux {}, {} CPUs\n\n", self.kernel, self.cpus);
-        let rows: Vec<Vec<String>> = self.rows.iter().map(Row::cells).collect();
-        let widest = |column: usize| {
-            rows.iter()
-                .map(|row| row[column].len())
-                .max()
-                .unwrap_or(0)
-                .max(R::COLUMNS[column].title.len())
+    fn table(&self, width: usize) -> String {
+        let mut out = format!(
+            "{}, Linux {}, {} CPUs\n\n",
+            self.title, self.kernel, self.cpus
+        );
+        // Each column of text: its rank, whether it has names, and its heading followed by its cells.
+        let mut texts: Vec<(u8, bool, Vec<String>)> = Vec::new();
+        for (at, column) in self.columns.iter().enumerate() {
+            let cells: Vec<_> = self.rows.iter().map(|row| row[at].shown(column)).collect();
+            let is_name = self.rows.iter().all(|row| matches!(row[at], Cell::Text(_)));
+            let widest = cells.iter().map(Vec::len).max().unwrap_or(1);
+            for (part, title) in [column.title, "min", "max"]
+                .into_iter()
+                .take(widest)
+                .enumerate()
+            {
+                let rank = column.rank + if part > 0 { SPREAD } else { 0 };
+                let cell = |cells: &Vec<String>| cells.get(part).cloned().unwrap_or("–".into());
+                let cells = [title.to_owned()].into_iter().chain(cells.iter().map(cell));
+                if !column.title.is_empty() {
+                    texts.push((rank, is_name, cells.collect()));
+                }
+            }
+        }
+        let wide = |cells: &[String]| {
+            let wide = cells.iter().map(|cell| cell.chars().count());
+            wide.max().unwrap_or(0)
         };
-        let mut shown: Vec<usize> = (0..R::COLUMNS.len()).collect();
-        while shown
+        while texts
             .iter()
-            .map(|&column| widest(column) + 2)
+            .map(|(.., cells)| wide(cells) + 2)
             .sum::<usize>()
             > width + 2
         {
-            let last = shown
-                .iter()
-                .copied()
-                .max_by_key(|&column| (R::COLUMNS[column].rank, column));
+            let last = (0..texts.len()).max_by_key(|&at| (texts[at].0, at));
             match last {
-                Some(column) if R::COLUMNS[column].rank > 0 => {
-                    shown.retain(|&other| other != column);
-                }
+                Some(last) if texts[last].0 > 0 => drop(texts.remove(last)),
                 _ => break,
             }
         }
-        let mut line = |cells: &dyn Fn(usize) -> String| {
+        for line in 0..=self.rows.len() {
             let mut text = String::new();
-            for &column in &shown {
-                let (cell, wide) = (cells(column), widest(column));
+            for (_, is_name, cells) in &texts {
+                let (cell, wide) = (&cells[line], wide(cells));
                 // Names to the left, numbers to the right.
-                let _ = if column == 0 {
-                    write!(text, "{cell:<wide$}")
+                let _ = if *is_name {
+                    write!(text, "{cell:<wide$}  ")
                 } else {
-                    write!(text, "  {cell:>wide$}")
+                    write!(text, "{cell:>wide$}  ")
                 };
             }
             out.push_str(text.trim_end());
             out.push('\n');
-        };
-        line(&|column| R::COLUMNS[column].title.to_owned());
-        for row in &rows {
-            line(&|column| row[column].clone());
         }
-        for skipped in &self.skipped {
-            let _ = writeln!(out, "{}: not measured: {}", skipped.case, skipped.reason);
+        for (case, reason) in &self.skipped {
+            let _ = writeln!(out, "{case}: not measured: {reason}");
         }
         for note in &self.notes {
             let _ = writeln!(out, "{note}");
@@ -192,11 +306,11 @@ impl<H: Serialize, R: Row> Report<H, R> {
     }
 
     /// Prints the JSON or the table to standard output. A closed output is not an error.
-    pub fn print(&self, title: &str, json: bool) -> io::Result<()> {
+    pub fn print(&self, json: bool) -> io::Result<()> {
         let text = if json {
-            self.json()? + "\n"
+            format!("{}\n", self.json())
         } else {
-            self.table(title, terminal_width())
+            self.table(terminal_width())
         };
         match io::stdout().write_all(text.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -205,17 +319,9 @@ impl<H: Serialize, R: Row> Report<H, R> {
     }
 }
 
-/// A progress line on standard error, if that is a terminal. `of` is the unit.
-pub fn progress(length: u64, of: &str) -> ProgressBar {
-    let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {of}"))
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length).with_style(style)
-}
-
 fn terminal_width() -> usize {
-    rustix::termios::tcgetwinsize(io::stdout())
-        .ok()
-        .map(|size| size.ws_col.into())
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    size.map(|size| size.ws_col.into())
         .filter(|&width| width > 0)
         .unwrap_or(usize::MAX - 2)
 }
@@ -241,147 +347,81 @@ fn count_list(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    #[derive(Serialize)]
-    struct Head {
-        processes: usize,
-    }
+    const COLUMNS: [Column; 3] = [
+        column("case", "case", 0, 0),
+        column("cpu_us", "median", 1, 0),
+        column("bytes", "KB", 0, 1).per(1e3),
+    ];
 
-    #[derive(Serialize)]
-    struct Sample {
-        case: &'static str,
-        cpu_us: Spread,
-    }
-
-    impl Row for Sample {
-        const COLUMNS: &'static [Column] = &[
-            column("case", 0),
-            column("min", 2),
-            column("median", 0),
-            column("max", 1),
-        ];
-
-        fn cells(&self) -> Vec<String> {
-            let number = |value: f64| format!("{value:.1}");
-            vec![
-                self.case.to_owned(),
-                number(self.cpu_us.min),
-                number(self.cpu_us.median),
-                number(self.cpu_us.max),
-            ]
-        }
-    }
-
-    fn report() -> Report<Head, Sample> {
-        let row = |case, values: [f64; 3]| Sample {
-            case,
-            cpu_us: Spread::of(values),
-        };
-        Report {
-            bench: "sample",
+    fn report() -> Report {
+        let mut report = Report {
             kernel: "6.18.0".into(),
             cpus: 2,
-            head: Head { processes: 4000 },
-            rows: vec![
-                row("plain", [3.0, 1.000_049, 2.0]),
-                row("far-better", [0.25, 0.125, 0.5]),
-            ],
-            skipped: Vec::new(),
-            notes: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn json_is_one_object_of_the_shape_that_is_promised() {
-        assert_eq!(
-            report().json().unwrap(),
-            r#"{"bench":"sample","kernel":"6.18.0","cpus":2,"processes":4000,"rows":[{"case":"plain","cpu_us":{"min":1.0,"median":2.0,"max":3.0}},{"case":"far-better","cpu_us":{"min":0.125,"median":0.25,"max":0.5}}]}"#
-        );
-    }
-
-    #[test]
-    fn both_forms_name_skipped_cases() {
-        let skipped = vec![Skipped {
-            case: "best",
-            reason: "no \"taskstats\"".into(),
-        }];
-        let report = Report {
-            skipped,
-            ..report()
+            ..Report::new("sample", "a sample", &COLUMNS)
         };
-        assert!(
-            report
-                .json()
-                .unwrap()
-                .ends_with(r#""skipped":[{"case":"best","reason":"no \"taskstats\""}]}"#)
-        );
-        assert!(
-            report
-                .table("t", 80)
-                .ends_with("\nbest: not measured: no \"taskstats\"\n")
-        );
+        let row = |case: &str, values: [f64; 3], bytes: Cell| {
+            [case.into(), Spread::of(values).into(), bytes]
+        };
+        report.head(json!({"processes": 4000}));
+        report.row(row("plain", [3.0, 1.000_049, 2.0], 2_000_usize.into()));
+        report.row(row("far-better", [0.25, 0.125, 0.5], None.into()));
+        report
     }
 
     #[test]
-    fn notes_are_in_both() {
+    fn json_is_one_object_with_what_was_skipped_and_noted() {
         let mut report = report();
-        report.note("not all of it".into());
-        assert!(
-            report
-                .json()
-                .unwrap()
-                .ends_with(r#","notes":["not all of it"]}"#)
-        );
-        assert!(report.table("t", 80).ends_with("\nnot all of it\n"));
+        let mut expected = json!({
+            "bench": "sample", "kernel": "6.18.0", "cpus": 2, "processes": 4000,
+            "rows": [
+                {"case": "plain", "cpu_us": {"min": 1.0, "median": 2.0, "max": 3.0}, "bytes": 2000},
+                {"case": "far-better", "cpu_us": {"min": 0.125, "median": 0.25, "max": 0.5}},
+            ],
+        });
+        assert_eq!(report.json(), expected);
+        report.skip("best", &"no \"taskstats\"");
+        report.skip("best", &"again");
+        report.note("not all of it");
+        expected["skipped"] = json!([{"case": "best", "reason": "no \"taskstats\""}]);
+        expected["notes"] = json!(["not all of it"]);
+        assert_eq!(report.json(), expected);
+        let lines = "\nbest: not measured: no \"taskstats\"\nnot all of it\n";
+        assert!(report.table(80).ends_with(lines));
     }
 
     #[test]
-    fn the_table_is_aligned() {
+    fn a_table_is_aligned_and_loses_the_columns_that_matter_least() {
         let expected = "a sample, Linux 6.18.0, 2 CPUs\n\n\
-            case        min  median  max\n\
-            plain       1.0     2.0  3.0\n\
-            far-better  0.1     0.2  0.5\n";
-        assert_eq!(report().table("a sample", 28), expected);
-    }
-
-    #[test]
-    fn a_narrow_terminal_loses_the_columns_that_matter_least() {
-        let header = |width| {
-            report()
-                .table("a", width)
-                .lines()
-                .nth(2)
-                .unwrap()
-                .to_owned()
-        };
-        assert_eq!(header(27), "case        median  max");
-        assert_eq!(header(22), "case        median");
+            case        median  min  max  KB\n\
+            plain          2.0  1.0  3.0   2\n\
+            far-better     0.2  0.1  0.5   –\n";
+        assert_eq!(report().table(32), expected);
+        let header = |width| report().table(width).lines().nth(2).unwrap().to_owned();
+        assert_eq!(header(31), "case        median  min  KB");
+        assert_eq!(header(22), "case        median  KB");
         assert_eq!(header(1), "case        median");
     }
 
     #[test]
     fn a_spread_has_its_middle() {
-        assert_eq!(
-            Spread::of([4.0, 1.0, 2.0, 3.0]),
-            Spread {
-                min: 1.0,
-                median: 2.5,
-                max: 4.0
-            }
-        );
-        assert_eq!(
-            Spread::of([7.0]),
-            Spread {
-                min: 7.0,
-                median: 7.0,
-                max: 7.0
-            }
-        );
+        let spread = |min, median, max| Spread { min, median, max };
+        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), spread(1.0, 2.5, 4.0));
+        assert_eq!(Spread::of([3.0, 9.0, 1.0]), spread(1.0, 3.0, 9.0));
+        assert_eq!(Spread::of([7.0]), spread(7.0, 7.0, 7.0));
         assert!(Spread::of([]).median.is_nan());
+        assert_eq!(Spread::of([]).json()["median"], Value::Null);
+    }
+
+    #[test]
+    fn three_digits_are_shown() {
+        let column = column("", "", THREE_DIGITS, 0);
+        let shown = |value: f64| Cell::Number(value).shown(&column).concat();
+        let shown = [0.012_34, 1.234, 12.34, 92_517.0, f64::NAN].map(shown);
+        assert_eq!(shown, ["0.012", "1.23", "12.3", "92517", "–"]);
     }
 
     #[test]
     fn cpus_are_counted() {
-        assert_eq!(count_list("0"), Some(1));
         assert_eq!(count_list("0-3,6,8-9"), Some(7));
         for damaged in ["", "3-1", "0-", "a", "0,,1", "0-18446744073709551615"] {
             assert_eq!(count_list(damaged), None, "{damaged}");

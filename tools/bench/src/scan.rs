@@ -1,13 +1,13 @@
 //! `fastproc bench scan`: the cost of reading every process once, in each way.
 
 use clap::builder::PossibleValuesParser;
-use serde::Serialize;
+use fastproc::{Collector, Fields, SourceKind};
+use serde_json::{Value, json};
 
 use super::{
-    idle::Idle,
-    measure::{Case, Failure, Measured, Plan, measure},
-    report::{Column, Report, Row, Skipped, Spread, column, four_decimals, progress},
-    scan_fastproc::{Cost, Ours, Ran, WAYS, Way},
+    idle::{Idle, Processes},
+    measure::{Case, Common, Failure, Measured, Plan, measure, named},
+    report::{Column, Report, column},
     scan_proc::{Best, ThreeFiles},
 };
 
@@ -15,82 +15,89 @@ use super::{
 const BASELINE: &str = "proc-3files";
 const BEST: &str = "proc-best";
 
+const COLUMNS: [Column; 7] = [
+    column("case", "case", 0, 0),
+    column("cpu_us_per_process", "CPU us/process", 3, 0),
+    column("wall_us_per_process", "wall us/process", 3, 1),
+    // How many times cheaper than the baseline: its median CPU time divided by this one's.
+    column("ratio_vs_proc_3files", "times cheaper", 2, 0),
+    // The run right after the other cases, with cold caches.
+    column("cold_cpu_us_per_process", "cold us", 3, 1),
+    column("cold_ratio_vs_proc_3files", "cold times", 2, 1),
+    column("processes_read", "processes", 0, 2),
+];
+
 /// Arguments of `fastproc bench scan`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
-    #[arg(long, value_name = "N", default_value_t = 4000)]
-    processes: usize,
-    /// Measure each case this many times, in turn with the others.
-    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    processes: Processes,
     /// Measure only these cases, and the baseline.
     #[arg(long, value_name = "CASE", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
     cases: Vec<String>,
     /// Stay on this CPU.
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct Head {
-    processes: usize,
-    /// The cost to start each source of fastproc, and its memory.
-    start: Vec<Cost>,
-}
-
-#[derive(Debug, Serialize)]
-struct Scan {
+/// One of the library's ways to read every process.
+#[derive(Clone, Copy, Debug)]
+struct Way {
     case: &'static str,
-    cpu_us_per_process: Spread,
-    wall_us_per_process: Spread,
-    /// The run right after the other cases, with cold caches.
-    cold_cpu_us_per_process: Spread,
-    /// How many times cheaper than the baseline: its median CPU time divided by this one's.
-    #[serde(serialize_with = "four_decimals")]
-    ratio_vs_proc_3files: f64,
-    /// The same for the runs with cold caches.
-    #[serde(serialize_with = "four_decimals")]
-    cold_ratio_vs_proc_3files: f64,
-    processes_read: usize,
+    source: SourceKind,
+    fields: Fields,
+    /// One in this many idle processes runs for a moment before each snapshot: records of the others may be kept. 0: none
+    /// does.
+    ran: usize,
+    /// Whether no records are kept, so that all are read again.
+    reads_all: bool,
 }
 
-impl Row for Scan {
-    const COLUMNS: &'static [Column] = &[
-        column("case", 0),
-        column("CPU us/process", 0),
-        column("min", 3),
-        column("max", 3),
-        column("wall us/process", 1),
-        column("min", 4),
-        column("max", 4),
-        column("times cheaper", 0),
-        column("cold us", 1),
-        column("cold times", 1),
-        column("processes", 2),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let us = |value: f64| format!("{value:.3}");
-        let (cpu, wall) = (self.cpu_us_per_process, self.wall_us_per_process);
-        vec![
-            self.case.to_owned(),
-            us(cpu.median),
-            us(cpu.min),
-            us(cpu.max),
-            us(wall.median),
-            us(wall.min),
-            us(wall.max),
-            format!("{:.2}", self.ratio_vs_proc_3files),
-            us(self.cold_cpu_us_per_process.median),
-            format!("{:.2}", self.cold_ratio_vs_proc_3files),
-            self.processes_read.to_string(),
-        ]
+const fn way(case: &'static str, source: SourceKind, fields: Fields, ran: usize) -> Way {
+    Way {
+        case,
+        source,
+        fields,
+        ran,
+        reads_all: false,
     }
 }
+
+impl Way {
+    const fn reads_all(self) -> Self {
+        Self {
+            reads_all: true,
+            ..self
+        }
+    }
+
+    /// Whether it is measured if no case is named.
+    fn is_usual(&self) -> bool {
+        !self.fields.is_empty() && !self.reads_all
+    }
+}
+
+pub const FULL: Fields = Fields::THREE_FILES;
+pub const LEAN: Fields = Fields::TOP;
+pub const BPF: SourceKind = SourceKind::Bpf;
+
+const WAYS: [Way; 13] = [
+    way("bpf-full", BPF, FULL, 0),
+    way("bpf-full-tenth-ran", BPF, FULL, 10),
+    way("bpf-full-all-ran", BPF, FULL, 1),
+    way("bpf-lean", BPF, LEAN, 0),
+    way("bpf-lean-tenth-ran", BPF, LEAN, 10),
+    way("bpf-lean-all-ran", BPF, LEAN, 1),
+    // Gains and costs of keeping records. Measured only if named.
+    way("bpf-full-reads-all", BPF, FULL, 0).reads_all(),
+    way("bpf-full-all-ran-reads-all", BPF, FULL, 1).reads_all(),
+    way("bpf-lean-reads-all", BPF, LEAN, 0).reads_all(),
+    way("bpf-lean-all-ran-reads-all", BPF, LEAN, 1).reads_all(),
+    // Only the identities: the least cost of walking the list. Measured only if named.
+    way("bpf-identity", BPF, Fields::empty(), 0),
+    way("bpf-iter-full", SourceKind::BpfIter, FULL, 0),
+    way("procfs", SourceKind::Procfs, FULL, 0),
+];
 
 /// The names of all cases.
 fn names() -> impl Iterator<Item = &'static str> {
@@ -98,84 +105,103 @@ fn names() -> impl Iterator<Item = &'static str> {
     [BASELINE, BEST].into_iter().chain(ours)
 }
 
+/// An open way.
+struct Ours {
+    way: Way,
+    collector: Collector,
+    /// How many processes ran before each snapshot.
+    woken: usize,
+    /// Whether most of them seemed not to have run before the last snapshot.
+    seemed_to_rest: bool,
+}
+
+impl Ours {
+    /// Opens its source, beside this many idle processes.
+    fn open(way: Way, idle: usize) -> Result<Self, Failure> {
+        if way.ran > 0 && idle == 0 {
+            return Err("there are no idle processes to wake (--processes)".into());
+        }
+        let mut builder = Collector::builder()
+            .source(Some(way.source))
+            .fields(way.fields);
+        if way.reads_all {
+            builder = builder.keep_records(false);
+        }
+        Ok(Self {
+            way,
+            collector: builder.open()?,
+            woken: idle.checked_div(way.ran).unwrap_or(0),
+            seemed_to_rest: false,
+        })
+    }
+
+    /// Takes a snapshot as any caller does, including the processes that it reads from `/proc` every few seconds.
+    fn scan(&mut self) -> Result<usize, Failure> {
+        let snapshot = self.collector.snapshot()?;
+        let (count, rested) = (snapshot.len(), snapshot.stats().reused_actions);
+        let ran = count.saturating_sub(rested as usize);
+        // A walk that is repeated because the pool is full follows one that has met them; that does not happen for two
+        // snapshots in a row.
+        let seems_to_rest = ran < self.woken / 2;
+        if std::mem::replace(&mut self.seemed_to_rest, seems_to_rest) && seems_to_rest {
+            let woken = self.woken;
+            return Err(format!("of {woken} idle processes that were woken {ran} have run").into());
+        }
+        Ok(count)
+    }
+
+    /// How long it took to check, load and verify the programs, and the bytes shared with the kernel. `None` for procfs.
+    fn cost(&self) -> Option<Value> {
+        let (load, arrays) = self.collector.load_time().zip(self.collector.arrays())?;
+        let load_ms = load.as_secs_f64() * 1e3;
+        Some(json!({"case": self.way.case, "load_ms": load_ms, "array_bytes": arrays.bytes}))
+    }
+}
+
 /// Measures, and prints the report.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     // Before anything is mapped or opened, because each of them gets a copy.
-    let idle = Idle::start_some(args.processes)?;
+    let idle = args.processes.start()?;
+    let expected = idle.as_ref().map_or(0, Idle::count);
+    let mut report = Report::new("scan", "A snapshot of every process", &COLUMNS);
 
-    let wanted =
-        |case: &str| args.cases.is_empty() || args.cases.iter().any(|wanted| wanted == case);
+    let is_named = |case: &str| args.cases.iter().any(|named| named == case);
+    let wanted = |case: &str| args.cases.is_empty() || is_named(case);
     let mut three_files = ThreeFiles::open()?;
-    let mut skipped = Vec::new();
-    let mut best = match Best::open() {
-        Ok(best) => wanted(BEST).then_some(best),
-        Err(error) => {
-            skipped.push(Skipped {
-                case: BEST,
-                reason: error.to_string(),
-            });
-            None
-        }
-    };
+    let best = Best::open().map_err(|error| report.skip(BEST, &error));
+    let mut best = best.ok().filter(|_| wanted(BEST));
     let mut ours = Vec::new();
-    let usual = |way: &Way| way.is_usual() || !args.cases.is_empty();
-    for way in WAYS
-        .into_iter()
-        .filter(|way| wanted(way.case) && usual(way))
-    {
-        if way.ran != Ran::None && idle.is_none() {
-            skipped.push(Skipped {
-                case: way.case,
-                reason: "there are no idle processes to wake (--processes)".to_owned(),
-            });
-            continue;
-        }
-        match Ours::open(way, args.processes) {
-            Ok(way) => ours.push(way),
-            Err(error) => skipped.push(Skipped {
-                case: way.case,
-                reason: error.to_string(),
-            }),
+    for way in WAYS {
+        if is_named(way.case) || args.cases.is_empty() && way.is_usual() {
+            match Ours::open(way, expected) {
+                Ok(way) => ours.push(way),
+                Err(error) => report.skip(way.case, &error),
+            }
         }
     }
-    let start = ours.iter().filter_map(Ours::cost).collect();
-    let mut cases = vec![Case {
-        name: BASELINE,
-        run: Box::new(|| three_files.scan()),
-    }];
-    if let Some(best) = &mut best {
-        cases.push(Case {
-            name: BEST,
-            run: Box::new(|| best.scan()),
-        });
-    }
-
+    let start: Vec<_> = ours.iter().filter_map(Ours::cost).collect();
+    let mut cases = vec![Case::new(BASELINE, || three_files.scan())];
+    cases.extend(best.as_mut().map(|best| Case::new(BEST, || best.scan())));
     for way in &mut ours {
-        cases.push(Case {
-            name: way.case,
-            run: Box::new(|| way.scan()),
-        });
+        cases.push(Case::new(way.way.case, || way.scan()));
     }
 
     let plan = Plan {
         warm_up: 2,
-        rounds: args.rounds,
+        rounds: common.rounds(11),
         // A record is kept if its process has not run for two snapshots.
         prime: 3,
         repeat: 5,
         cpu: args.cpu,
     };
-    let progress = progress(u64::from(plan.runs()) * cases.len() as u64, "runs");
-    let ran = |case: &str| WAYS.iter().find(|way| way.case == case)?.ran.one_in();
-    let wake = |case| match (&idle, ran(case)) {
-        (Some(idle), Some(one_in)) => Ok(idle.wake(one_in)?),
-        _ => Ok(()),
+    let wake = |case| {
+        let way = WAYS.iter().find(|way| way.case == case);
+        let one_in = way.map(|way| way.ran as u32).filter(|&ran| ran > 0);
+        Ok(Idle::wake_some(idle.as_ref(), one_in)?)
     };
-    let measured = measure(&mut cases, plan, wake, || progress.inc(1))?;
-    progress.finish_and_clear();
+    let measured = measure(&mut cases, plan, wake)?;
     drop(cases);
 
-    let expected = idle.map_or(0, |idle| idle.count());
     if let Some(case) = measured.iter().find(|case| case.count() < expected) {
         let (name, count) = (case.name, case.count());
         return Err(format!(
@@ -183,43 +209,30 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         )
         .into());
     }
-    let mut report = report(&measured, skipped, start)?;
+    add_rows(&mut report, &measured)?;
+    let processes = named(&measured, BASELINE)?.count();
+    report.head(json!({"processes": processes, "start": start}));
     if let Some(note) = best.as_ref().and_then(Best::not_kept) {
         report.note(format!("proc-best: {note}"));
     }
-    report.print("A snapshot of every process", args.json)?;
-    Ok(())
+    Ok(report.print(common.json)?)
 }
 
-fn report(
-    measured: &[Measured],
-    skipped: Vec<Skipped>,
-    start: Vec<Cost>,
-) -> Result<Report<Head, Scan>, Failure> {
-    let baseline = measured
-        .iter()
-        .find(|case| case.name == BASELINE)
-        .ok_or("there is nothing to compare with")?;
-    let (cpu, cold) = (baseline.cpu_us().median, baseline.cold_cpu_us().median);
-    let row = |case: &Measured| Scan {
-        case: case.name,
-        cpu_us_per_process: case.cpu_us(),
-        wall_us_per_process: case.wall_us(),
-        cold_cpu_us_per_process: case.cold_cpu_us(),
-        ratio_vs_proc_3files: cpu / case.cpu_us().median,
-        cold_ratio_vs_proc_3files: cold / case.cold_cpu_us().median,
-        processes_read: case.count(),
-    };
-    let head = Head {
-        processes: baseline.count(),
-        start,
-    };
-    Ok(Report::new(
-        "scan",
-        head,
-        measured.iter().map(row).collect(),
-        skipped,
-    ))
+fn add_rows(report: &mut Report, measured: &[Measured]) -> Result<(), Failure> {
+    let baseline = named(measured, BASELINE)?;
+    for case in measured {
+        let (cpu, cold) = (case.cpu_us(), case.cold_cpu_us());
+        report.row([
+            case.name.into(),
+            cpu.into(),
+            case.wall_us().into(),
+            (baseline.cpu_us().median / cpu.median).into(),
+            cold.into(),
+            (baseline.cold_cpu_us().median / cold.median).into(),
+            case.count().into(),
+        ]);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -229,66 +242,28 @@ mod tests {
     use super::*;
     use crate::measure::Round;
 
-    fn measured(name: &'static str, micros: u64) -> Measured {
-        let round = Round {
-            cpu: Duration::from_micros(micros),
-            wall: Duration::from_micros(2 * micros),
-            count: 100,
-        };
-        Measured {
-            name,
-            rounds: vec![round; 3],
-            cold: vec![round; 3],
-        }
-    }
-
     #[test]
-    fn the_json_is_what_was_promised() {
-        let report = report(
-            &[measured("proc-3files", 3_000), measured("bpf-lean", 10)],
-            Vec::new(),
-            Vec::new(),
-        )
-        .unwrap();
-        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
-        let keys = |value: &serde_json::Value| {
-            value
-                .as_object()
-                .unwrap()
-                .keys()
-                .cloned()
-                .collect::<Vec<_>>()
+    fn each_case_is_compared_with_the_baseline() {
+        let measured = |name, micros| {
+            let round = Round {
+                cpu: Duration::from_micros(micros),
+                wall: Duration::from_micros(2 * micros),
+                count: 100,
+            };
+            Measured {
+                name,
+                rounds: vec![round; 3],
+                cold: vec![round; 3],
+            }
         };
-        assert_eq!(
-            keys(&json),
-            ["bench", "cpus", "kernel", "processes", "rows", "start"]
-        );
-        assert_eq!(json["bench"], "scan");
-        assert_eq!(json["processes"], 100);
-        let row = &json["rows"][1];
-        assert_eq!(row["case"], "bpf-lean");
-        assert_eq!(
-            row["cpu_us_per_process"],
-            serde_json::json!({"min": 0.1, "median": 0.1, "max": 0.1})
-        );
-        assert_eq!(
-            row["wall_us_per_process"],
-            serde_json::json!({"min": 0.2, "median": 0.2, "max": 0.2})
-        );
+        let mut report = Report::new("scan", "", &COLUMNS);
+        let both = [measured("proc-3files", 3_000), measured("bpf-lean", 10)];
+        add_rows(&mut report, &both).unwrap();
+        let row = &report.json()["rows"][1];
+        let spread = |us| json!({"min": us, "median": us, "max": us});
+        assert_eq!(row["cpu_us_per_process"], spread(0.1));
+        assert_eq!(row["wall_us_per_process"], spread(0.2));
         assert_eq!(row["ratio_vs_proc_3files"], 300.0);
-        assert_eq!(json["rows"][0]["ratio_vs_proc_3files"], 1.0);
-        assert_eq!(row["processes_read"], 100);
-    }
-
-    #[test]
-    fn without_a_baseline_there_is_no_report() {
-        assert!(report(&[measured("bpf-lean", 10)], Vec::new(), Vec::new()).is_err());
-    }
-
-    #[test]
-    fn a_row_has_a_cell_for_each_column() {
-        let report = report(&[measured("proc-3files", 3_000)], Vec::new(), Vec::new()).unwrap();
-        assert!(report.table("t", 200).contains("proc-3files"));
-        assert_eq!(Scan::COLUMNS.len(), 11);
+        assert!(add_rows(&mut report, &both[1..]).is_err());
     }
 }

@@ -272,35 +272,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_put_together() {
-        let mut path = Path::new();
-        assert_eq!(path.set(b"4194304", b"status"), c"4194304/status");
-        assert_eq!(path.set(b"1", b"stat"), c"1/stat");
-    }
-
-    #[test]
-    fn digits_are_a_number() {
-        assert_eq!(number(b"4194304"), 4_194_304);
-        assert_eq!(number(b"0"), 0);
-    }
-
-    #[test]
-    fn the_listing_is_of_pids_alone_in_their_order() {
-        let mut pids = Vec::new();
-        let mut proc = Proc::open().unwrap();
-        for _ in 0..2 {
-            pids.clear();
-            proc.each_pid(|_, name| {
-                pids.push(std::str::from_utf8(name).unwrap().parse::<u32>().unwrap());
-                Ok(())
-            })
-            .unwrap();
-        }
-        assert!(pids.is_sorted());
-        assert!(pids.contains(&std::process::id()));
-    }
-
-    #[test]
     fn three_files_are_read_of_every_process() {
         let mut reader = ThreeFiles::open().unwrap();
         // status is read last, unless the last process of the listing exits meanwhile.

@@ -5,14 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::time::ClockId;
-use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::{
     containers::Containers,
-    idle::Idle,
-    measure::{Failure, clock},
-    report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
+    idle::{Idle, Processes, Ran},
+    measure::{Common, Failure, in_turn, ms, timed},
+    report::{Column, Report, Spread, column},
     scan_proc::ThreeFiles,
     server::Server,
 };
@@ -69,60 +68,34 @@ const OF_CONTAINERS: [Case; 5] = [
 ];
 const PROCESS_EXPORTER: &str = "process-exporter";
 const NODE_EXPORTER: &str = "node_exporter";
-/// Other exporters, if they are installed.
-const OTHERS: [Other; 2] = [
-    Other {
-        case: PROCESS_EXPORTER,
-        names: &["process-exporter", "prometheus-process-exporter"],
-        arguments: &["-config.path=/dev/stdin", "-gather-smaps=false"],
-        config: BY_NAME,
-    },
-    Other {
-        case: NODE_EXPORTER,
-        names: &["node_exporter", "prometheus-node-exporter"],
+/// Other exporters, if they are installed: case, names, arguments and configuration.
+const OTHERS: [(&str, [&str; 2], &str, &str); 2] = [
+    (
+        PROCESS_EXPORTER,
+        [PROCESS_EXPORTER, "prometheus-process-exporter"],
+        "-config.path=/dev/stdin -gather-smaps=false",
+        BY_NAME,
+    ),
+    (
+        NODE_EXPORTER,
+        [NODE_EXPORTER, "prometheus-node-exporter"],
         // The collectors that fastproc also has.
-        arguments: &[
-            "--collector.disable-defaults",
-            "--collector.arp",
-            "--collector.conntrack",
-            "--collector.cpu",
-            "--collector.cpufreq",
-            "--collector.diskstats",
-            "--collector.entropy",
-            "--collector.filefd",
-            "--collector.filesystem",
-            "--collector.loadavg",
-            "--collector.meminfo",
-            "--collector.netclass",
-            "--collector.netdev",
-            "--collector.netstat",
-            "--collector.pressure",
-            "--collector.processes",
-            "--collector.schedstat",
-            "--collector.sockstat",
-            "--collector.softnet",
-            "--collector.stat",
-            "--collector.stat.softirq",
-            "--collector.textfile",
-            "--collector.thermal_zone",
-            "--collector.time",
-            "--collector.timex",
-            "--collector.uname",
-            "--collector.vmstat",
-        ],
-        config: "",
-    },
+        "--collector.disable-defaults --collector.arp --collector.conntrack --collector.cpu \
+         --collector.cpufreq --collector.diskstats --collector.entropy --collector.filefd \
+         --collector.filesystem --collector.loadavg --collector.meminfo --collector.netclass \
+         --collector.netdev --collector.netstat --collector.pressure --collector.processes \
+         --collector.schedstat --collector.sockstat --collector.softnet --collector.stat \
+         --collector.stat.softirq --collector.textfile --collector.thermal_zone --collector.time \
+         --collector.timex --collector.uname --collector.vmstat",
+        "",
+    ),
 ];
 
 /// Arguments of `fastproc bench scrape`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
-    #[arg(long, value_name = "N", default_value_t = 4000)]
-    processes: usize,
-    /// Scrape this many times, each case once in a round.
-    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    processes: Processes,
     /// Also scrape another exporter that runs on this machine, in turn with this one: its process, and its address with
     /// /metrics.
     #[arg(long, value_name = "PID@ADDRESS:PORT")]
@@ -130,15 +103,11 @@ pub struct Args {
     /// Leave out process-exporter and `node_exporter`, which are otherwise scraped in turn if they are installed.
     #[arg(long)]
     alone: bool,
-    /// Let one in N of the idle processes run before each scrape.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    ran: Option<u32>,
+    #[command(flatten)]
+    ran: Ran,
     /// Put the idle processes into this many containers, and compare groups by name with groups by container.
     #[arg(long, value_name = "N", conflicts_with = "beside", value_parser = clap::value_parser!(u32).range(1..))]
     containers: Option<u32>,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Another exporter that is already running.
@@ -196,83 +165,19 @@ impl Case {
     }
 }
 
-/// Another exporter.
-struct Other {
-    case: &'static str,
-    names: &'static [&'static str],
-    arguments: &'static [&'static str],
-    config: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct Head {
-    processes: usize,
-    /// CPU time of reading three files of each process once: the baseline of all cases.
-    proc_3files_cpu_ms: Spread,
-}
-
-#[derive(Debug, Serialize)]
-struct Scrape {
-    case: &'static str,
-    /// CPU time of the whole server for one scrape.
-    cpu_ms: Spread,
-    wall_ms: Spread,
-    /// How many times cheaper than the three files.
-    #[serde(serialize_with = "four_decimals")]
-    ratio_vs_proc_3files: f64,
-    /// How many times cheaper than the other exporter with the same metrics, if there is one.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "four_decimals_if_any"
-    )]
-    ratio_vs_beside: Option<f64>,
-    /// Bytes of the body.
-    body_bytes: usize,
-    /// Resident memory after all scrapes, and its peak.
-    rss_bytes: u64,
-    peak_rss_bytes: u64,
-}
-
-#[expect(clippy::ref_option, reason = "it is what serde calls")]
-fn four_decimals_if_any<S: Serializer>(
-    value: &Option<f64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => four_decimals(value, serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
-impl Row for Scrape {
-    const COLUMNS: &'static [Column] = &[
-        column("case", 0),
-        column("CPU ms", 0),
-        column("min", 3),
-        column("max", 3),
-        column("wall ms", 1),
-        column("times cheaper", 0),
-        column("than the other", 1),
-        column("KB", 2),
-        column("resident MB", 0),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let ms = |value: f64| format!("{value:.3}");
-        vec![
-            self.case.to_owned(),
-            ms(self.cpu_ms.median),
-            ms(self.cpu_ms.min),
-            ms(self.cpu_ms.max),
-            ms(self.wall_ms.median),
-            format!("{:.1}", self.ratio_vs_proc_3files),
-            self.ratio_vs_beside
-                .map_or_else(|| "–".into(), |ratio| format!("{ratio:.1}")),
-            (self.body_bytes / 1000).to_string(),
-            format!("{:.1}", self.rss_bytes as f64 / 1e6),
-        ]
-    }
-}
+const COLUMNS: [Column; 8] = [
+    column("case", "case", 0, 0),
+    // CPU time of the whole server for one scrape.
+    column("cpu_ms", "CPU ms", 3, 0),
+    column("wall_ms", "wall ms", 3, 1),
+    column("ratio_vs_proc_3files", "times cheaper", 1, 0),
+    // Than the other exporter with the same metrics, if there is one.
+    column("ratio_vs_beside", "than the other", 1, 1),
+    column("body_bytes", "KB", 0, 2).per(1e3),
+    // After all scrapes, and its peak.
+    column("rss_bytes", "resident MB", 1, 0).per(1e6),
+    column("peak_rss_bytes", "peak MB", 1, 3).per(1e6),
+];
 
 /// Measurements of one exporter.
 struct Measured {
@@ -286,89 +191,78 @@ struct Measured {
 }
 
 /// Measures, and prints the report.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     // Dropped after the processes in them.
     let containers;
-    let names = args.containers.unwrap_or(1) as usize;
-    let idle = (args.processes > 0)
-        .then(|| Idle::start_with_names(args.processes, names))
-        .transpose()?;
-    containers = args
-        .containers
-        .map(|wanted| Containers::new(wanted, idle.as_ref()))
-        .transpose()?;
-    let host_root = containers
+    let (processes, names) = (
+        args.processes.processes,
+        args.containers.unwrap_or(1) as usize,
+    );
+    let idle = (processes > 0).then(|| Idle::start_with_names(processes, names));
+    let idle = idle.transpose()?;
+    let start = |wanted| Containers::new(wanted, idle.as_ref());
+    containers = args.containers.map(start).transpose()?;
+    let root = containers
         .as_ref()
-        .map(|containers| containers.host_root().to_string_lossy());
-    let ours = if containers.is_some() {
+        .map(|of: &Containers| of.host_root().to_string_lossy());
+    let mut report = Report::new("scrape", "One scrape", &COLUMNS);
+    let mut measured = Vec::new();
+    let mut add = |case, other, gzip, server: Result<Server, Failure>| match server
+        .and_then(|server| Measured::warm(case, other, gzip, server))
+    {
+        Ok(of) => measured.push(of),
+        Err(error) => report.skip(case, &error),
+    };
+    for case in if root.is_some() {
         &OF_CONTAINERS[..]
     } else {
         &CASES
-    };
-    let mut three_files = ThreeFiles::open()?;
-    let mut processes = three_files.scan()?;
-    let (mut measured, mut skipped) = (Vec::new(), Vec::new());
-    let beside = args.beside.iter().map(|beside| {
-        let server = Server::running(beside.pid, &beside.address);
-        Measured::warm(BESIDE, BESIDE, false, server)
-    });
-    let others = OTHERS
-        .iter()
-        .filter(|_| !args.alone && containers.is_none())
-        .map(|other| {
-            let server = Server::other(other.names, other.arguments, other.config);
-            Measured::warm(other.case, other.case, false, server)
-        });
-    let cases = ours.iter().map(|case| {
+    } {
         let mut arguments = case.arguments.to_vec();
-        if let Some(root) = &host_root {
-            arguments.extend(["--host-root", root]);
-        }
+        arguments.extend(root.iter().flat_map(|root| ["--host-root", root]));
+        let other = args.beside.as_ref().map_or(case.other, |_| BESIDE);
         let server = Server::fastproc(&arguments, case.config);
-        let other = if args.beside.is_some() {
-            BESIDE
-        } else {
-            case.other
+        add(case.name, other, case.gzip, server);
+    }
+    if let Some(Beside { pid, address }) = &args.beside {
+        add(BESIDE, BESIDE, false, Server::running(*pid, address));
+    }
+    let others = OTHERS.into_iter();
+    for (case, names, arguments, config) in others.filter(|_| !args.alone && root.is_none()) {
+        add(case, case, false, Server::other(names, arguments, config));
+    }
+    let mut three_files = ThreeFiles::open()?;
+    let (mut processes, mut baseline) = (three_files.scan()?, Vec::new());
+    in_turn(measured.len() + 1, 0, common.rounds(11), |at, _| {
+        let Some(case) = measured.get_mut(at) else {
+            let (scanned, cpu, _) = timed(|| three_files.scan());
+            processes = scanned?;
+            baseline.push(ms(cpu));
+            return Ok(());
         };
-        Measured::warm(case.name, other, case.gzip, server)
-    });
-    for case in cases.chain(beside).chain(others) {
-        match case {
-            Ok(case) => measured.push(case),
-            Err(one) => skipped.push(one),
-        }
-    }
-    let mut baseline = Vec::new();
-    for _ in 0..args.rounds {
-        let before = clock(ClockId::ThreadCPUTime);
-        processes = three_files.scan()?;
-        baseline.push(
-            clock(ClockId::ThreadCPUTime)
-                .saturating_sub(before)
-                .as_secs_f64()
-                * 1e3,
-        );
-        for case in &mut measured {
-            Idle::wake_some(idle.as_ref(), args.ran)?;
-            case.round()?;
-        }
-    }
+        args.ran.wake(idle.as_ref())?;
+        case.round()
+    })?;
     drop(idle);
     let baseline = Spread::of(baseline);
-    let rows = measured
-        .iter()
-        .map(|case| {
-            let other = measured.iter().find(|other| other.case == case.other);
-            let other_ms = other.map(|other| Spread::of(other.cpu.iter().copied()).median);
-            case.row(baseline.median, other_ms)
-        })
-        .collect::<Result<_, _>>()?;
-    let head = Head {
-        processes,
-        proc_3files_cpu_ms: baseline,
-    };
-    Report::new("scrape", head, rows, skipped).print("One scrape", args.json)?;
-    Ok(())
+    let median = |of: &Measured| Spread::of(of.cpu.iter().copied()).median;
+    for of in &measured {
+        let cpu = Spread::of(of.cpu.iter().copied());
+        let other = measured.iter().find(|other| other.case == of.other);
+        report.row([
+            of.case.into(),
+            cpu.into(),
+            Spread::of(of.wall.iter().copied()).into(),
+            (baseline.median / cpu.median).into(),
+            other.map(|other| median(other) / cpu.median).into(),
+            of.body_bytes.into(),
+            of.server.status("VmRSS:")?.into(),
+            of.server.status("VmHWM:")?.into(),
+        ]);
+    }
+    // The baseline of all cases: reading three files of each process once.
+    report.head(json!({"processes": processes, "proc_3files_cpu_ms": baseline.json()}));
+    Ok(report.print(common.json)?)
 }
 
 impl Measured {
@@ -377,34 +271,24 @@ impl Measured {
         case: &'static str,
         other: &'static str,
         gzip: bool,
-        server: Result<Server, Failure>,
-    ) -> Result<Self, Skipped> {
-        let warm = server.and_then(|mut server| {
-            let mut body_bytes = 0;
-            for _ in 0..2 {
-                body_bytes = server.scrape(gzip)?;
-            }
-            Ok((server, body_bytes))
-        });
-        let (server, body_bytes) = warm.map_err(|error| Skipped {
-            case,
-            reason: error.to_string(),
-        })?;
+        mut server: Server,
+    ) -> Result<Self, Failure> {
+        server.scrape(gzip)?;
         Ok(Self {
             case,
             other,
             gzip,
+            body_bytes: server.scrape(gzip)?,
             server,
             cpu: Vec::new(),
             wall: Vec::new(),
-            body_bytes,
         })
     }
 
     fn round(&mut self) -> Result<(), Failure> {
         let (before, started) = (self.server.cpu_ns()?, Instant::now());
         self.body_bytes = self.server.scrape(self.gzip)?;
-        self.wall.push(started.elapsed().as_secs_f64() * 1e3);
+        self.wall.push(ms(started.elapsed()));
         // Work after the answer is part of the scrape, too: wait until the server is idle, or give up if others keep it
         // busy.
         let mut after = self.server.cpu_ns()?;
@@ -416,22 +300,7 @@ impl Measured {
             }
             after = now;
         }
-        let spent = after.saturating_sub(before);
-        self.cpu.push(spent as f64 / 1e6);
+        self.cpu.push(after.saturating_sub(before) as f64 / 1e6);
         Ok(())
-    }
-
-    fn row(&self, baseline_ms: f64, other_ms: Option<f64>) -> Result<Scrape, Failure> {
-        let cpu_ms = Spread::of(self.cpu.iter().copied());
-        Ok(Scrape {
-            case: self.case,
-            cpu_ms,
-            wall_ms: Spread::of(self.wall.iter().copied()),
-            ratio_vs_proc_3files: baseline_ms / cpu_ms.median,
-            ratio_vs_beside: other_ms.map(|other_ms| other_ms / cpu_ms.median),
-            body_bytes: self.body_bytes,
-            rss_bytes: self.server.status("VmRSS:")?,
-            peak_rss_bytes: self.server.status("VmHWM:")?,
-        })
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    command::{Ending, cpu_ns, fastproc},
+    command::{Ending, bytes, cpu_ns, fastproc},
     measure::Failure,
 };
 
@@ -34,11 +34,11 @@ impl Server {
 
     /// Starts another exporter, by the first of its names that is installed, with these arguments and this standard
     /// input.
-    pub fn other(names: &[&str], arguments: &[&str], input: &str) -> Result<Self, Failure> {
+    pub fn other(names: [&str; 2], arguments: &str, input: &str) -> Result<Self, Failure> {
         for name in names {
             let mut command = Command::new(name);
             command
-                .args(arguments)
+                .args(arguments.split(' '))
                 .arg("--web.listen-address=127.0.0.1:0");
             match Self::start(&mut command, input) {
                 Err(error) if is_not_found(&error) => {}
@@ -179,10 +179,7 @@ impl Server {
 
     /// A value of its `/proc/PID/status`, in bytes.
     pub fn status(&self, name: &str) -> Result<u64, Failure> {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        Ok(kib.ok_or("its status has no such line")?.parse::<u64>()? * 1024)
+        bytes(&format!("/proc/{}/status", self.pid), name)
     }
 }
 

@@ -5,25 +5,25 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::fd::AsFd,
+    path::PathBuf,
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use indicatif::ProgressBar;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{Winsize, tcsetwinsize},
 };
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
     command::{Ending, cpu_ns, resident_mb},
-    idle::Idle,
-    measure::Failure,
-    report::{Column, Report, Row, Skipped, Spread, column, progress},
+    idle::{Idle, Ran},
+    measure::{Common, Failure, in_turn, percentile},
+    report::{Column, Report, Spread, column},
 };
 
 /// Arguments of `fastproc bench top`.
@@ -32,21 +32,14 @@ pub struct Args {
     /// Start this many idle processes first, for one number after the other, and end them afterwards.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [300, 4000])]
     processes: Vec<usize>,
-    /// Measure each program this many times, in turn with the others.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
     /// Measure this many screens each time, after the first.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     screens: u32,
     /// Press this many keys, and measure how soon the screen answers.
     #[arg(long, value_name = "N", default_value_t = 100)]
     keys: usize,
-    /// Let one in N of the idle processes run before each refresh.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    ran: Option<u32>,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    ran: Ran,
 }
 
 /// The screen: as large as a usual one.
@@ -74,108 +67,55 @@ const LOOKS_EVERY: f64 = 0.5;
 /// The program that is compared with the others.
 const OURS: &str = "fastproc";
 
-/// Every program refreshes twice a second; fastproc also ten times, which others cannot.
-const PROGRAMS: [Program; 5] = [
-    Program {
-        case: "fastproc",
-        command: OURS,
-        arguments: &[
-            "top",
-            "--interval",
-            "0.5",
-            "--settings",
-            "/proc/nowhere/top.toml",
-        ],
-        interval: LOOKS_EVERY,
-    },
-    Program {
-        case: "fastproc-10hz",
-        command: OURS,
-        arguments: &[
-            "top",
-            "--interval",
-            "0.1",
-            "--settings",
-            "/proc/nowhere/top.toml",
-        ],
-        interval: 0.1,
-    },
-    Program {
-        case: "htop",
-        command: "htop",
-        arguments: &["--delay", "5"],
-        interval: LOOKS_EVERY,
-    },
-    Program {
-        case: "btop",
-        command: "btop",
-        arguments: &["--update", "500"],
-        interval: LOOKS_EVERY,
-    },
-    Program {
-        case: "top",
-        command: "top",
-        arguments: &["-d", "0.5"],
-        interval: LOOKS_EVERY,
-    },
-];
-
-#[derive(Debug, Serialize)]
-struct Head {
-    columns: u16,
-    lines: u16,
-    keys: Vec<Keys>,
-}
-
-/// Times from a key to the end of the screen that it changes.
-#[derive(Debug, Serialize)]
-struct Keys {
-    processes: usize,
-    pressed: usize,
-    ms_median: f64,
-    ms_p99: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Screen {
+const fn program(
     case: &'static str,
-    processes: usize,
-    interval_seconds: f64,
-    cpu_ms_per_refresh: Spread,
-    cpu_percent_of_a_core: f64,
-    resident_mb: f64,
-    /// How many times cheaper the refresh of fastproc is, measured in the same round with the same interval.
-    times_fastproc: f64,
-}
-
-impl Row for Screen {
-    const COLUMNS: &'static [Column] = &[
-        column("case", 0),
-        column("processes", 0),
-        column("every s", 1),
-        column("CPU ms/refresh", 0),
-        column("min", 3),
-        column("max", 3),
-        column("% of a core", 0),
-        column("times fastproc", 0),
-        column("resident MB", 1),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let cpu = self.cpu_ms_per_refresh;
-        vec![
-            self.case.to_owned(),
-            self.processes.to_string(),
-            self.interval_seconds.to_string(),
-            format!("{:.2}", cpu.median),
-            format!("{:.2}", cpu.min),
-            format!("{:.2}", cpu.max),
-            format!("{:.2}", self.cpu_percent_of_a_core),
-            format!("{:.1}", self.times_fastproc),
-            format!("{:.1}", self.resident_mb),
-        ]
+    command: &'static str,
+    arguments: &'static [&'static str],
+    interval: f64,
+) -> Program {
+    Program {
+        case,
+        command,
+        arguments,
+        interval,
     }
 }
+
+/// `fastproc top` without the user's settings.
+const TWICE: [&str; 5] = [
+    "top",
+    "--interval",
+    "0.5",
+    "--settings",
+    "/proc/nowhere/top.toml",
+];
+const TEN_TIMES: [&str; 5] = [
+    "top",
+    "--interval",
+    "0.1",
+    "--settings",
+    "/proc/nowhere/top.toml",
+];
+
+/// Every program refreshes twice a second; fastproc also ten times, which others cannot.
+const PROGRAMS: [Program; 5] = [
+    program(OURS, OURS, &TWICE, LOOKS_EVERY),
+    program("fastproc-10hz", OURS, &TEN_TIMES, 0.1),
+    program("htop", "htop", &["--delay", "5"], LOOKS_EVERY),
+    program("btop", "btop", &["--update", "500"], LOOKS_EVERY),
+    program("top", "top", &["-d", "0.5"], LOOKS_EVERY),
+];
+
+const COLUMNS: [Column; 7] = [
+    column("case", "case", 0, 0),
+    column("processes", "processes", 0, 0),
+    column("interval_seconds", "every s", 1, 1),
+    column("cpu_ms_per_refresh", "CPU ms/refresh", 2, 0),
+    column("cpu_percent_of_a_core", "% of a core", 2, 0),
+    // How many times cheaper the refresh of fastproc is, measured in the same round with the same interval.
+    column("times_fastproc", "times fastproc", 1, 0),
+    column("resident_mb", "resident MB", 1, 1),
+];
 
 /// A program on its own terminal.
 struct Running {
@@ -191,12 +131,8 @@ impl Running {
         tcsetwinsize(&terminal, SIZE)?;
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let end = rustix::fs::open(ptsname(&terminal, Vec::new())?, flags, Mode::empty())?;
-        let beside = env::current_exe()?.with_file_name(program.command);
-        let path = if beside.is_file() {
-            beside
-        } else {
-            program.command.into()
-        };
+        let path = installed(program)
+            .ok_or_else(|| io::Error::other(format!("{} is not installed", program.command)))?;
         let mut command = Command::new(path);
         command
             .args(program.arguments)
@@ -308,7 +244,7 @@ fn look(
     })
 }
 
-/// Milliseconds from a key to the end of the screen that it changes.
+/// Milliseconds from a key to the end of the screen that it changes, sorted.
 fn key_times(keys: usize) -> Result<Vec<f64>, Failure> {
     let mut running = Running::start(&PROGRAMS[1])?;
     running.screen(true)?;
@@ -328,133 +264,79 @@ fn key_times(keys: usize) -> Result<Vec<f64>, Failure> {
     Ok(times)
 }
 
-/// Measures every program beside this many idle processes, in turn with the others.
+/// Measures every program beside this many idle processes, in turn with the others. Returns the times of keys.
 fn screens(
+    report: &mut Report,
     programs: &[&Program],
     args: &Args,
     processes: usize,
-    progress: &ProgressBar,
-) -> Result<(Vec<Screen>, Keys), Failure> {
+    rounds: u32,
+) -> Result<Vec<f64>, Failure> {
     let idle = Idle::start_some(processes)?;
     let mut looks: Vec<Vec<Look>> = programs.iter().map(|_| Vec::new()).collect();
-    for round in 0..args.rounds as usize {
-        for i in 0..programs.len() {
-            let at = (i + round) % programs.len();
-            let program = programs[at];
-            progress.set_message(format!("{} at {processes}", program.case));
-            // The same duration for each.
-            let screens = f64::from(args.screens) * LOOKS_EVERY / program.interval;
-            let wake = || Idle::wake_some(idle.as_ref(), args.ran);
-            looks[at].push(look(program, screens.round() as u32, wake)?);
-            progress.inc(1);
-        }
-    }
-    progress.set_message(format!("keys at {processes}"));
+    in_turn(programs.len(), 0, rounds, |at, _| {
+        let program = programs[at];
+        // The same duration for each.
+        let screens = f64::from(args.screens) * LOOKS_EVERY / program.interval;
+        let wake = || args.ran.wake(idle.as_ref());
+        looks[at].push(look(program, screens.round() as u32, wake)?);
+        Ok(())
+    })?;
     let times = key_times(args.keys.max(1))?;
     drop(idle);
-    let keys = Keys {
-        processes,
-        pressed: times.len(),
-        ms_median: times[times.len() / 2],
-        ms_p99: times[times.len() * 99 / 100],
-    };
-    let ours = programs
-        .iter()
-        .position(|program| program.case == "fastproc");
-    let ours = ours.ok_or("fastproc is not installed")?;
-    let screens = programs.iter().zip(&looks).map(|(program, of)| {
-        let pairs = of.iter().zip(&looks[ours]);
+    let ours = programs.iter().position(|program| program.case == OURS);
+    let ours = &looks[ours.ok_or("fastproc is not installed")?];
+    for (program, of) in programs.iter().zip(&looks) {
+        let spread = |value: fn(&Look) -> f64| Spread::of(of.iter().map(value));
+        let pairs = of.iter().zip(ours);
         let times = pairs.map(|(look, ours)| look.cpu_ms_per_refresh / ours.cpu_ms_per_refresh);
-        Screen {
-            case: program.case,
-            processes,
-            interval_seconds: program.interval,
-            cpu_ms_per_refresh: Spread::of(of.iter().map(|look| look.cpu_ms_per_refresh)),
-            cpu_percent_of_a_core: Spread::of(of.iter().map(|look| look.percent)).median,
-            resident_mb: Spread::of(of.iter().map(|look| look.resident_mb)).median,
-            times_fastproc: Spread::of(times).median,
-        }
-    });
-    Ok((screens.collect(), keys))
+        report.row([
+            program.case.into(),
+            processes.into(),
+            program.interval.into(),
+            spread(|look| look.cpu_ms_per_refresh).into(),
+            spread(|look| look.percent).median.into(),
+            Spread::of(times).median.into(),
+            spread(|look| look.resident_mb).median.into(),
+        ]);
+    }
+    Ok(times)
+}
+
+/// The program beside this one, or else one of `PATH`. `None`: there is none.
+fn installed(program: &Program) -> Option<PathBuf> {
+    let beside = env::current_exe().ok()?.with_file_name(program.command);
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let paths = env::split_paths(&paths).map(|folder| folder.join(program.command));
+    [beside]
+        .into_iter()
+        .chain(paths)
+        .find(|path| path.is_file())
 }
 
 /// Measures, and prints the report.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    let installed = |program: &Program| {
-        let paths = env::var_os("PATH").unwrap_or_default();
-        let beside =
-            env::current_exe().is_ok_and(|path| path.with_file_name(program.command).is_file());
-        beside || env::split_paths(&paths).any(|folder| folder.join(program.command).is_file())
-    };
-    let (mut programs, mut skipped) = (Vec::new(), Vec::new());
+pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
+    let mut report = Report::new("top", "A screen of processes", &COLUMNS);
+    let mut programs = Vec::new();
     for program in &PROGRAMS {
-        let reason = if installed(program) {
-            match look(program, 1, || Ok(())) {
-                Err(error) if program.command != OURS => format!("{}: {error}", program.command),
-                _ => {
-                    programs.push(program);
-                    continue;
-                }
-            }
-        } else {
-            format!("{} is not installed", program.command)
-        };
-        skipped.push(Skipped {
-            case: program.case,
-            reason,
-        });
-    }
-    let (mut rows, mut keys) = (Vec::new(), Vec::new());
-    let steps = args.processes.len() as u64 * programs.len() as u64 * u64::from(args.rounds);
-    let progress = progress(steps, "{msg}");
-    for &processes in &args.processes {
-        let (screens, of) = screens(&programs, args, processes, &progress)?;
-        rows.extend(screens);
-        keys.push(of);
-    }
-    progress.finish_and_clear();
-    let notes: Vec<_> = keys
-        .iter()
-        .map(|keys| {
-            format!(
-                "{} processes, ten refreshes a second: from a key to its screen {:.2} ms (median), {:.2} ms (p99), of {} keys.",
-                keys.processes, keys.ms_median, keys.ms_p99, keys.pressed
-            )
-        })
-        .collect();
-    let head = Head {
-        columns: SIZE.ws_col,
-        lines: SIZE.ws_row,
-        keys,
-    };
-    let mut report = Report::new("top", head, rows, skipped);
-    for note in notes {
-        report.note(note);
-    }
-    report.print("A screen of processes", args.json)?;
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_on_a_terminal_is_measured() {
-        let shell = Program {
-            case: "sh",
-            command: "sh",
-            arguments: &["-c", "while :; do :; done"],
-            interval: 1.0,
-        };
-        let mut running = Running::start(&shell).expect("there is a shell");
-        let before = running.cpu().expect("/proc shows the process");
-        while running.cpu().expect("/proc shows the process") == before {
-            let soon = Duration::from_millis(10);
-            running
-                .read(soon, &mut Vec::new())
-                .expect("the terminal can be read");
+        match look(program, 1, || Ok(())) {
+            Err(error) if program.command != OURS => report.skip(program.case, &error),
+            _ => programs.push(program),
         }
-        assert!(running.resident_mb().expect("/proc shows the process") > 0.0);
     }
+    let mut keys = Vec::new();
+    for &processes in &args.processes {
+        let times = screens(&mut report, &programs, args, processes, common.rounds(3))?;
+        let [median, p99] = [0.5, 0.99].map(|part| percentile(&times, part));
+        report.note(format!(
+            "{processes} processes, ten refreshes a second: from a key to its screen {median:.2} ms (median), {p99:.2} ms (p99), \
+             of {} keys.",
+            times.len()
+        ));
+        keys.push(json!({
+            "processes": processes, "pressed": times.len(), "ms_median": median, "ms_p99": p99,
+        }));
+    }
+    report.head(json!({"columns": SIZE.ws_col, "lines": SIZE.ws_row, "keys": keys}));
+    Ok(report.print(common.json)?)
 }

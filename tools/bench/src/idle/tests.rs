@@ -68,29 +68,6 @@ fn all_sleep_and_all_are_gone_after_drop() {
 }
 
 #[test]
-fn all_run_when_they_are_woken() {
-    let idle = Idle::start(100).unwrap();
-    let children = children(pid(&idle));
-    let switches = |pid: u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("voluntary_ctxt_switches"));
-        line.unwrap()
-            .rsplit('\t')
-            .next()
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-    };
-    let before: Vec<u64> = children.iter().map(|child| switches(child.0)).collect();
-    idle.wake(1).unwrap();
-    for (child, before) in children.iter().zip(before) {
-        wait_until("its run", || switches(child.0) != before);
-    }
-}
-
-#[test]
 fn a_tenth_runs_when_it_is_woken() {
     let idle = Idle::start(100).unwrap();
     let ran = || {
@@ -105,45 +82,6 @@ fn a_tenth_runs_when_it_is_woken() {
         let ran = before.iter().zip(&after);
         ran.filter(|(before, after)| before != after).count() == 10
     });
-}
-
-#[test]
-fn processes_with_shared_memory_are_processes_and_threads_are_not() {
-    let shared = Idle::start_kind(100, Kind::SharedMemory).unwrap();
-    let threads = Idle::start_kind(100, Kind::Threads).unwrap();
-    let own = Idle::start(1).unwrap();
-    assert_eq!(children(shared.parent()).len(), 100);
-    assert_eq!(children(threads.parent()).len(), 0);
-    let tasks = format!("/proc/{}/task", threads.parent());
-    assert_eq!(fs::read_dir(tasks).unwrap().count(), 101);
-    let shares = |pid: u32, with: u32| {
-        // KCMP_VM
-        // SAFETY: it takes numbers only.
-        unsafe { libc::syscall(libc::SYS_kcmp, pid, with, 1, 0, 0) == 0 }
-    };
-    let all = [&shared, &threads];
-    assert!(
-        all.iter()
-            .all(|idle| idle.pids().all(|pid| shares(pid, idle.parent())))
-    );
-    assert!(own.pids().all(|pid| !shares(pid, own.parent())));
-    let gone: Vec<_> = all
-        .iter()
-        .flat_map(|idle| idle.pids().chain([idle.parent()]))
-        .collect();
-    drop((shared, threads));
-    assert!(gone.iter().all(|&pid| stat(pid).is_none()));
-}
-
-#[test]
-fn names_are_given_in_turn() {
-    let idle = Idle::start_with_names(3, 2).unwrap();
-    let comm = |pid| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
-    assert!(
-        idle.pids()
-            .map(comm)
-            .eq(["idle-0\n", "idle-1\n", "idle-0\n"])
-    );
 }
 
 #[test]
@@ -203,14 +141,4 @@ fn host_of_idle_processes() {
     out.flush().unwrap();
     sleep(GUARD);
     drop(idle);
-}
-
-#[test]
-fn too_many_are_refused_with_the_limit() {
-    // More than any pid_max.
-    let error = Idle::start(1 << 23).unwrap_err().to_string();
-    assert!(
-        error.contains("8388608 processes need more pids than kernel.pid_max"),
-        "{error}"
-    );
 }

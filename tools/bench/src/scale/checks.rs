@@ -7,14 +7,14 @@ use std::{
 
 use fastproc::source::service::SOCKET_VARIABLE;
 use rustix::time::ClockId;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::crowd::Crowd;
 use crate::{
     command::{cpu_ns, cpu_of, fastproc},
     idle::NAME,
-    measure::{Failure, clock},
-    report::Spread,
+    measure::{Failure, clock, ms},
+    report::{Cell, Spread},
     server::Server,
     service::Service,
     top,
@@ -25,52 +25,25 @@ const SAMPLE: usize = 200;
 /// Rows of `fastproc ps`.
 const ROWS: usize = 20;
 
-/// The results.
-#[derive(Debug, Serialize)]
-pub struct Checked {
-    /// CPU time of `fastproc ps --top 20` without a service.
-    pub ps_ms: Spread,
-    /// CPU time of ps(1) with a few columns.
-    pub procps_ms: f64,
-    /// CPU time of a snapshot of a connected reader, with the service's part.
-    pub service_ms: f64,
-    /// Its resident set, with the arrays.
-    pub service_mb: f64,
-    /// CPU time of a refresh of `fastproc top`.
-    pub top_ms: f64,
-    /// Its resident set.
-    pub top_mb: f64,
-    /// CPU time of a scrape of `fastproc serve`.
-    pub scrape_ms: f64,
-    /// Its resident set.
-    pub serve_mb: f64,
-    /// Values of sampled processes that were compared with the kernel's files, and were right.
-    pub verified: u64,
-}
-
-/// Runs all of it.
-pub fn check(crowd: &Crowd, rounds: u32) -> Result<Checked, Failure> {
-    let ps_ms = ps(crowd, rounds)?;
+/// Runs all of it. Returns the values of the last columns.
+pub fn check(crowd: &Crowd, rounds: u32) -> Result<[Cell; 9], Failure> {
+    let ps = ps(crowd, rounds)?;
     let mut procps = Command::new("ps");
-    let procps_ms = ms(cpu_of(procps.args(["-eo", "pid,s,rss,time,comm"]))?);
+    let procps = ms(cpu_of(procps.args(["-eo", "pid,s,rss,time,comm"]))?);
     let (service_ms, service_mb) = service(crowd)?;
     let top = top::refresh()?;
     let (scrape_ms, serve_mb) = scrape(crowd)?;
-    Ok(Checked {
-        ps_ms,
-        procps_ms,
-        service_ms,
-        service_mb,
-        top_ms: top.cpu_ms_per_refresh,
-        top_mb: top.resident_mb,
-        scrape_ms,
-        serve_mb,
-        verified: verify(crowd)?,
-    })
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
+    Ok([
+        ps.into(),
+        procps.into(),
+        service_ms.into(),
+        service_mb.into(),
+        top.cpu_ms_per_refresh.into(),
+        top.resident_mb.into(),
+        scrape_ms.into(),
+        serve_mb.into(),
+        verify(crowd)?.into(),
+    ])
 }
 
 /// `fastproc` without a service.

@@ -1,10 +1,11 @@
 //! Idle processes, as many as the kernel and its memory have room for.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
 
 use fastproc::{Process, Snapshot};
 
 use crate::{
+    command::bytes,
     idle::{Idle, Kind},
     measure::Failure,
 };
@@ -140,11 +141,8 @@ impl Crowd {
 }
 
 /// A value of `/proc/meminfo`, in bytes.
-pub fn meminfo(name: &str) -> Result<u64, Failure> {
-    let text = fs::read_to_string("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    Ok(kib.ok_or_else(|| format!("/proc/meminfo has no {name}"))? << 10)
+fn meminfo(name: &str) -> Result<u64, Failure> {
+    bytes("/proc/meminfo", name)
 }
 
 #[cfg(test)]

@@ -1,51 +1,20 @@
 //! The cost of a thread, if threads are listed.
 
-use std::fmt;
+use fastproc::{Collector, Fields};
+use serde_json::{Value, json};
 
-use fastproc::{Collector, Fields, SourceKind};
-use serde::Serialize;
-
-use super::{crowd::room_for, other_work, plan};
+use super::{crowd::room_for, open, other_work, plan};
 use crate::{
     idle::{Idle, Kind},
     measure::{self, Case, Failure},
-    report::Spread,
+    report::Report,
 };
 
 /// Threads of a process.
 const EACH: usize = 1_000;
 
-/// What was measured beside this many threads.
-#[derive(Debug, Serialize)]
-pub struct Threads {
-    /// Idle threads that were started.
-    pub count: usize,
-    /// The processes that have them.
-    pub processes: usize,
-    /// CPU time for each thread of the machine, with the fields of `top` and the list of threads.
-    pub us: Spread,
-    /// The same right after other work.
-    pub cold_us: Spread,
-    /// The same without a list, because their CPU times are added up.
-    pub unlisted_us: Spread,
-}
-
-impl fmt::Display for Threads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} threads in {} processes: {:.3} us of CPU time each if they are listed, {:.3} cold, {:.3} if not",
-            self.count,
-            self.processes,
-            self.us.median,
-            self.cold_us.median,
-            self.unlisted_us.median
-        )
-    }
-}
-
 /// Starts threads, and measures beside them.
-pub fn measure(wanted: usize, rounds: u32) -> Result<Threads, Failure> {
+pub fn measure(report: &mut Report, wanted: usize, rounds: u32) -> Result<Value, Failure> {
     let counts = (0..wanted)
         .step_by(EACH)
         .map(|first| EACH.min(wanted - first));
@@ -54,44 +23,36 @@ pub fn measure(wanted: usize, rounds: u32) -> Result<Threads, Failure> {
         Ok(Idle::start_kind(count, Kind::Threads)?)
     };
     let groups: Vec<Idle> = counts.map(start).collect::<Result<_, Failure>>()?;
-    let open = |fields| {
-        Collector::builder()
-            .source(Some(SourceKind::Bpf))
-            .fields(fields)
-            .open()
-    };
     let mut listing = open(Fields::TOP | Fields::THREADS)?;
     let listed = check(&groups, &mut listing)?;
     let mut adding = open(Fields::TOP)?;
     let mut cases = [
         other_work(),
-        Case {
-            name: "listed",
-            run: Box::new(|| {
-                listing.snapshot()?;
-                Ok(listed)
-            }),
-        },
-        Case {
-            name: "unlisted",
-            run: Box::new(|| {
-                adding.snapshot()?;
-                Ok(listed)
-            }),
-        },
+        Case::new("listed", || Ok(listing.snapshot().map(|_| listed)?)),
+        Case::new("unlisted", || Ok(adding.snapshot().map(|_| listed)?)),
     ];
-    let measured = measure::measure(&mut cases, plan(rounds), |_| Ok(()), || ())?;
+    let measured = measure::measure(&mut cases, plan(rounds), |_| Ok(()))?;
     drop(cases);
     let [_, listed, unlisted] = &measured[..] else {
         return Err("not every case was measured".into());
     };
-    Ok(Threads {
-        count: wanted,
-        processes: groups.len(),
-        us: listed.cpu_us(),
-        cold_us: listed.cold_cpu_us(),
-        unlisted_us: unlisted.cpu_us(),
-    })
+    // For each thread of the machine, with the fields of top and the list of threads; the same right after other work; and
+    // without a list, because their CPU times are added up.
+    let [us, cold, unlisted] = [listed.cpu_us(), listed.cold_cpu_us(), unlisted.cpu_us()];
+    report.note(format!(
+        "{wanted} threads in {} processes: {:.3} us of CPU time each if they are listed, {:.3} cold, {:.3} if not",
+        groups.len(),
+        us.median,
+        cold.median,
+        unlisted.median
+    ));
+    Ok(json!({
+        "count": wanted,
+        "processes": groups.len(),
+        "us": us.json(),
+        "cold_us": cold.json(),
+        "unlisted_us": unlisted.json(),
+    }))
 }
 
 /// Checks that each thread is listed once, with its process. Returns how many threads the machine has.
@@ -121,24 +82,4 @@ fn check(groups: &[Idle], collector: &mut Collector) -> Result<usize, Failure> {
         }
     }
     Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_says_what_was_measured() {
-        let threads = Threads {
-            count: 2_000,
-            processes: 2,
-            us: Spread::of([0.25]),
-            cold_us: Spread::of([0.5]),
-            unlisted_us: Spread::of([0.125]),
-        };
-        assert_eq!(
-            threads.to_string(),
-            "2000 threads in 2 processes: 0.250 us of CPU time each if they are listed, 0.500 cold, 0.125 if not"
-        );
-    }
 }
