@@ -9,7 +9,7 @@ use std::{
 
 use fastproc::{
     Collector, Fields, Refusal, SnapshotStats, SourceKind, access::may_trace_all, cgroups,
-    container::Names, counters::Counters,
+    container::Names, counters::Counters, frozen,
 };
 use rustix::thread::{CapabilitySet, capabilities};
 
@@ -380,5 +380,6 @@ impl Exporter {
 fn sees_all(source: SourceKind, hides: bool) -> bool {
     let by_bpf = source != SourceKind::Procfs && !hides;
     by_bpf
+        || frozen::folder().is_some()
         || capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
 }
