@@ -7,7 +7,6 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::symlink},
     path::{Path, PathBuf},
     process::{Command, Output},
-    sync::LazyLock,
 };
 
 use crate::Folder;
@@ -189,7 +188,7 @@ pub fn transcript(command: &mut Command) -> Vec<u8> {
 /// As [`golden`].
 #[track_caller]
 pub fn check(program: &str, name: &str, lines: &[&str]) {
-    static SHARED: LazyLock<Frozen> = LazyLock::new(Frozen::unpack);
+    let shared = Frozen::unpack();
     let mut outputs = Vec::new();
     for line in lines {
         let parts = line.split('\'').enumerate();
@@ -201,7 +200,7 @@ pub fn check(program: &str, name: &str, lines: &[&str]) {
             .iter()
             .any(|flag| line.contains(flag));
         let own = own.then(Frozen::unpack);
-        let machine = own.as_ref().unwrap_or(&*SHARED);
+        let machine = own.as_ref().unwrap_or(&shared);
         outputs.extend(transcript(machine.command(program).args(arguments)));
     }
     golden(name, &outputs);
