@@ -162,7 +162,7 @@ api:
 
 # What is built for arm64 on another machine: the toolchain is unpacked into the cache of make test-kernels, not installed.
 ARM64 = aarch64-unknown-linux-gnu
-CROSS = $(CARGO) run --quiet --locked -p fastproc-kernels -- cross
+CROSS = python3 tools/kernels/main.py cross
 
 ## make build-arm64    make build for arm64, with a toolchain of its own; in target/aarch64-unknown-linux-gnu/release
 .PHONY: build-arm64 c-library-arm64 test-arm64 go-arm64

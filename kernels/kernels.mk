@@ -5,7 +5,7 @@
 #   make test-kernels KERNELS="6.1 6.12"   these: measured once, and with 64 CPUs only the newest of them; THOROUGH=yes for more
 #   make test-kernels KERNELS="6.12-arm64" that of arm64, with programs that are compiled here; -16k-arm64: with pages of 16 KiB
 #   make test-kernels KERNELS="6.12-arm64" SCENARIOS="glance"  the cheapest proof: one comparison by the default source
-#   make test-kernels SCENARIOS="hotplug"  only what they do there; fastproc-kernels test --help names them
+#   make test-kernels SCENARIOS="hotplug"  only what they do there; tools/kernels/main.py test --help names them
 #   make kernels-expected                  write kernels/expected.toml and docs/kernels.md from what the kernels show
 #   make kernels-page                      write docs/kernels.md from kernels/expected.toml
 #   make fetch-kernels                     only bring them into the cache, with the archive's lists read anew
@@ -26,23 +26,20 @@ SCENARIOS ?=
 # What those kernels need on this machine.
 SETUP_KERNELS = scripts/setup build kernels $(if $(findstring arm64,$(KERNELS)),arm64)
 
-# With the features that all of the workspace asks for, as the tests are built: alone it would be built anew.
-BUILD_KERNELS = $(CARGO) build --quiet --locked --workspace --bin fastproc-kernels
+# The program that boots them.
+RUN_KERNELS = python3 tools/kernels/main.py
 
 .PHONY: test-kernels kernels-expected kernels-page fetch-kernels
 test-kernels:
 	$(SETUP_KERNELS)
-	$(BUILD_KERNELS)
-	"$(TARGET)/debug/fastproc-kernels" test $(if $(THOROUGH),--thorough) $(SCENARIOS:%=--scenario=%) $(KERNELS)
+	$(RUN_KERNELS) test $(if $(THOROUGH),--thorough) $(SCENARIOS:%=--scenario=%) $(KERNELS)
 
 kernels-expected:
 	$(SETUP_KERNELS)
-	$(BUILD_KERNELS)
-	"$(TARGET)/debug/fastproc-kernels" test --update --thorough $(SCENARIOS:%=--scenario=%) $(KERNELS)
+	$(RUN_KERNELS) test --update --thorough $(SCENARIOS:%=--scenario=%) $(KERNELS)
 
 kernels-page:
-	$(BUILD_KERNELS)
-	"$(TARGET)/debug/fastproc-kernels" page
+	$(RUN_KERNELS) page
 
 # make cadvisor: the metrics of cgroups beside those of cAdvisor, value by value, and what a scrape of both costs. Needs Go.
 .PHONY: cadvisor
@@ -52,5 +49,4 @@ cadvisor:
 
 fetch-kernels:
 	$(SETUP_KERNELS)
-	$(BUILD_KERNELS)
-	"$(TARGET)/debug/fastproc-kernels" fetch --refresh $(KERNELS)
+	$(RUN_KERNELS) fetch $(KERNELS)

@@ -1,229 +1,192 @@
-//! PID 1 of an emulated machine: mounts the usual file systems, runs the scenarios that the kernel's command line
-//! names, reports each of them on the second serial port, and ends the emulator.
-//!
-//! Other output goes to the console, the first serial port. On an error this program returns, which causes a kernel
-//! panic; the driver outside shows it with the console's last lines.
+//! `fastproc-enter PLACE PROGRAM ARGUMENT…`: runs a program as another user, in its own namespaces, or under a profile of
+//! `AppArmor`, in the emulated machines that fastproc is tested on.
 
-mod apparmor;
-mod cadvisor;
-mod cgroup_cost;
-mod cgroup_dying;
-mod cgroup_flush;
-mod cgroup_metrics;
-mod cgroup_rare;
-mod cgroup_scale;
-mod cgroup_storm;
-mod cgroups;
-mod cpus;
-mod enter;
-mod exit_port;
-mod exits;
-mod hidden;
-mod json;
-mod look;
-mod memory;
-mod mounts;
-mod proofs;
-mod reporter;
-mod service;
-mod size;
-mod storm;
-mod survey;
-mod swapping;
-mod testbed;
-mod walk_storm;
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::unix::process::CommandExt as _,
+    process::{Command, ExitCode, exit},
+};
 
-use std::{convert::Infallible, fs, io, process::ExitCode};
+use rustix::{
+    mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount},
+    process::{Gid, Resource, Rlimit, Uid, setrlimit},
+    thread::{
+        CapabilitySet, CapabilitySets, UnshareFlags, capabilities,
+        configure_capability_in_ambient_set, set_capabilities, set_keep_capabilities,
+        set_thread_gid, set_thread_groups, set_thread_uid, unshare_unsafe,
+    },
+};
 
-use fastproc_guest::scenario::{PARAMETER, Scenario};
+/// This program, from anywhere.
+const ENTER: &str = "/bin/fastproc-enter";
+const HIERARCHY: &str = "/sys/fs/cgroup";
+/// A user that owns nothing in the testbed.
+const NOBODY: u32 = 65534;
 
-use crate::{exit_port::ExitPort, reporter::Reporter, testbed::Testbed};
+/// Where, and as whom, a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// As a user without any capability.
+    Nobody,
+    /// As a user who may only load programs that read (`CAP_BPF`, `CAP_PERFMON`).
+    Reader,
+    /// As root, in a pid namespace with its own `/proc`.
+    PidNamespace,
+    /// As root of a user namespace that has no other user.
+    UserNamespace,
+    /// As root, in a cgroup namespace that begins at its own cgroup, with a mount of its own hierarchy.
+    CgroupNamespace,
+    /// Unchanged, with the `/proc` of its pid namespace: the inner half of `PidNamespace`.
+    OwnProc,
+    /// Unchanged, under a profile of `AppArmor` that does not let it read other processes.
+    Confined,
+    /// Under the profile for a service.
+    Service,
+    /// Under the profile for the exporter in clusters.
+    Pod,
+}
+
+impl Place {
+    const ALL: [Self; 9] = [
+        Self::Nobody,
+        Self::Reader,
+        Self::PidNamespace,
+        Self::UserNamespace,
+        Self::CgroupNamespace,
+        Self::OwnProc,
+        Self::Confined,
+        Self::Service,
+        Self::Pod,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "nobody",
+            Self::Reader => "reader",
+            Self::PidNamespace => "pid-namespace",
+            Self::UserNamespace => "user-namespace",
+            Self::CgroupNamespace => "cgroup-namespace",
+            Self::OwnProc => "own-proc",
+            // The names of their profiles.
+            Self::Confined => "confined",
+            Self::Service => "service",
+            Self::Pod => "fastproc-pod",
+        }
+    }
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    if let Some((enter, rest)) = arguments.split_first()
-        && enter == "enter"
-    {
-        let error = enter::enter(rest);
-        eprintln!("init: {error}");
-        return ExitCode::from(125);
-    }
-    if let Some((word, rest)) = arguments.split_first()
-        && word == cgroups::MEMBER
-    {
-        return cgroups::be_member(rest);
-    }
-    if let Some((word, rest)) = arguments.split_first()
-        && word == cgroup_storm::CHURN
-    {
-        return cgroup_storm::churn(rest);
-    }
-    if arguments.first().is_some_and(|word| word == storm::COMPARE) {
-        return storm::compare();
-    }
-    if arguments
-        .first()
-        .is_some_and(|word| word == swapping::SLEEPER)
-    {
-        return swapping::sleep();
-    }
-    if let Some((word, rest)) = arguments.split_first()
-        && word == "look"
-    {
-        let source = rest.first().and_then(|source| source.to_str());
-        return look::main(source.unwrap_or_default());
-    }
-    if std::process::id() != 1 {
-        eprintln!(
-            "this is PID 1 of an emulated machine that fastproc is tested on; here there is nothing for it to do"
-        );
-        return ExitCode::from(2);
-    }
-    match first_process() {
-        Ok(never) => match never {},
-        Err(error) => {
-            eprintln!("the guest cannot go on: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let error = enter(&words);
+    eprintln!("fastproc-enter: {error}");
+    ExitCode::from(125)
 }
 
-fn first_process() -> io::Result<Infallible> {
-    // Do nothing else before it is certain that this is one of our emulated machines.
-    mounts::mount("proc", "/proc")?;
-    let line = fs::read_to_string("/proc/cmdline")?;
-    let scenarios = Scenario::from_kernel_command_line(&line).ok_or_else(|| {
-        io::Error::other(format!("no scenarios are named by {PARAMETER}= in: {line}"))
-    })?;
-    let exit_port = ExitPort::open()?;
-    mounts::mount_all()?;
-    let mut passed = true;
-    for scenario in scenarios {
-        let mut reporter = Reporter::begin(scenario)?;
-        run(scenario, &mut reporter)?;
-        passed &= reporter.end()?;
-    }
-    exit_port.leave(passed)
-}
-
-fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
-    match scenario {
-        Scenario::Survey => survey::survey(reporter)?,
-        Scenario::Glance => {
-            proofs::doctor(reporter)?;
-            let testbed = Testbed::open()?;
-            proofs::chosen_source_once(reporter)?;
-            testbed.close(reporter)?;
-        }
-        Scenario::Conformance => {
-            // Before some of the test processes keep a CPU busy.
-            proofs::doctor(reporter)?;
-            proofs::doctor_as_others(reporter)?;
-            let testbed = Testbed::open()?;
-            proofs::verify_every_source(reporter)?;
-            proofs::verify_as_others(reporter)?;
-            testbed.close(reporter)?;
-        }
-        Scenario::KptrRestrict => {
-            let shown = hidden::hide_addresses(reporter)?;
-            proofs::every_source(reporter)?;
-            hidden::show_addresses(&shown)?;
-        }
-        Scenario::Lockdown => {
-            hidden::lock_down(reporter)?;
-            proofs::every_source(reporter)?;
-            proofs::chosen_source(reporter)?;
-        }
-        Scenario::Hotplug => {
-            proofs::doctor(reporter)?;
-            let shaking = cpus::Shaking::start()?;
-            proofs::every_source_at_length(reporter)?;
-            shaking.stop(reporter)?;
-            cpus::come_and_go_unseen(reporter)?;
-        }
-        Scenario::Cgroups => {
-            let members = cgroups::build_and_stop()?;
-            cgroups::compare(reporter)?;
-            cgroup_rare::compare(reporter)?;
-            cgroup_metrics::compare(reporter, "procfs")?;
-            if cgroups::has_bpf() {
-                cgroup_metrics::compare(reporter, "auto")?;
+/// Becomes the program. Returns only on an error.
+fn enter(words: &[OsString]) -> io::Error {
+    let (Some(place), Some(program)) = (words.first(), words.get(1)) else {
+        return io::Error::other("what is to be run where?");
+    };
+    let Some(place) = Place::ALL.into_iter().find(|known| place == known.name()) else {
+        return io::Error::other(format!("there is no place {}", place.display()));
+    };
+    match go_to(place) {
+        Err(error) => error,
+        Ok(()) if place == Place::PidNamespace => {
+            // Only children are in the new pid namespace.
+            match Command::new(ENTER)
+                .arg(Place::OwnProc.name())
+                .args(&words[1..])
+                .status()
+            {
+                Ok(status) => exit(status.code().unwrap_or(125)),
+                Err(error) => error,
             }
-            cgroups::end(members)?;
         }
-        Scenario::Memory => {
-            memory::use_all_kinds(reporter)?;
-            let swapping = swapping::Swapping::start()?;
-            proofs::every_source(reporter)?;
-            swapping.stop(reporter)?;
+        Ok(()) => Command::new(program).args(&words[2..]).exec(),
+    }
+}
+
+fn go_to(place: Place) -> io::Result<()> {
+    match place {
+        Place::Nobody => become_nobody()?,
+        Place::Reader => {
+            // Before 5.11 a map's memory counts as locked.
+            setrlimit(
+                Resource::Memlock,
+                Rlimit {
+                    current: None,
+                    maximum: None,
+                },
+            )?;
+            set_keep_capabilities(true)?;
+            become_nobody()?;
+            keep_only(CapabilitySet::BPF | CapabilitySet::PERFMON)?;
         }
-        Scenario::HidePid => {
-            hidden::hide_processes()?;
-            proofs::every_source(reporter)?;
-            proofs::doctor_as_others(reporter)?;
-            proofs::verify_as_others(reporter)?;
-            hidden::show_processes()?;
+        Place::PidNamespace => unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS)?,
+        Place::UserNamespace => {
+            unshare(UnshareFlags::NEWUSER)?;
+            fs::write("/proc/self/uid_map", "0 0 1")?;
+            // A process may map its own group from inside once setgroups(2) is denied.
+            fs::write("/proc/self/setgroups", "deny")?;
+            fs::write("/proc/self/gid_map", "0 0 1")?;
         }
-        Scenario::Namespaces => proofs::in_namespaces(reporter)?,
-        Scenario::NamespaceStorms => {
-            proofs::doctor_in_pid_namespace(reporter)?;
-            storm::in_namespaces(reporter)?;
+        Place::CgroupNamespace => {
+            unshare(UnshareFlags::NEWCGROUP | UnshareFlags::NEWNS)?;
+            keep_mounts()?;
+            rustix::mount::unmount(HIERARCHY, UnmountFlags::DETACH)?;
+            mount_new("cgroup2", HIERARCHY)?;
         }
-        Scenario::Service => {
-            let service = service::Service::start(&[])?;
-            let testbed = Testbed::open()?;
-            proofs::with_a_service(reporter)?;
-            testbed.close(reporter)?;
-            service.stop(reporter)?;
+        Place::OwnProc => {
+            keep_mounts()?;
+            mount_new("proc", "/proc")?;
         }
-        Scenario::AppArmor => {
-            apparmor::load(reporter)?;
-            let service = service::Service::start(&enter::Place::Service.enter())?;
-            apparmor::look(reporter)?;
-            service.stop(reporter)?;
-        }
-        Scenario::Exits => exits::record(reporter)?,
-        Scenario::Cost => proofs::cost(reporter)?,
-        Scenario::InterruptsCost => proofs::interrupts_cost(reporter)?,
-        Scenario::NamespaceCost => proofs::namespace_cost(reporter)?,
-        Scenario::CgroupCost => {
-            cgroups::enable_controllers()?;
-            cgroup_cost::measure(reporter, &cgroup_cost::SMALL)?;
-        }
-        Scenario::CgroupCostBig => {
-            cgroups::enable_controllers()?;
-            cgroup_cost::measure(reporter, &cgroup_cost::BIG)?;
-        }
-        Scenario::CgroupFlush => {
-            cgroups::enable_controllers()?;
-            cgroup_flush::measure(reporter)?;
-        }
-        Scenario::Cadvisor => {
-            let members = cgroups::build_and_stop()?;
-            cadvisor::compare(reporter, "/tree/")?;
-            cgroups::end(members)?;
-        }
-        Scenario::CadvisorCost => {
-            cgroups::enable_controllers()?;
-            cadvisor::cost(reporter)?;
-        }
-        Scenario::CgroupStorms => cgroup_storm::compare(reporter, cgroup_storm::MANY)?,
-        Scenario::CgroupScale => cgroup_scale::check(reporter, cgroup_scale::SIZES)?,
-        Scenario::CgroupScaleBig => {
-            cgroup_scale::check(reporter, cgroup_scale::SIZES_OF_MANY_CPUS)?;
-        }
-        Scenario::Storms32 => walk_storm::compare(reporter, 32)?,
-        Scenario::Storms255 => walk_storm::compare(reporter, 255)?,
-        Scenario::CgroupDying => cgroup_dying::check(reporter)?,
-        Scenario::Big => {
-            size::use_every_queue()?;
-            size::check(reporter, 64, 400, 300)?;
-            proofs::first_source(reporter)?;
-        }
-        Scenario::Interrupts => {
-            size::check(reporter, 2, 2000, 1)?;
-            proofs::first_source(reporter)?;
+        Place::Confined | Place::Service | Place::Pod => {
+            // This takes effect at the next exec.
+            let profile = format!("exec {}", place.name());
+            fs::write("/proc/self/attr/apparmor/exec", profile)?;
         }
     }
+    Ok(())
+}
+
+/// Makes the mounts of this process its own. The root of an initramfs has no parent to share mounts with.
+fn keep_mounts() -> io::Result<()> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    Ok(rustix::mount::mount_change("/", private)?)
+}
+
+fn mount_new(kind: &str, place: &str) -> io::Result<()> {
+    Ok(mount(kind, place, kind, MountFlags::empty(), None)?)
+}
+
+fn become_nobody() -> io::Result<()> {
+    set_thread_groups(&[])?;
+    set_thread_gid(Gid::from_raw(NOBODY))?;
+    set_thread_uid(Uid::from_raw(NOBODY))?;
+    Ok(())
+}
+
+fn keep_only(kept: CapabilitySet) -> io::Result<()> {
+    let permitted = capabilities(None)?.permitted & kept;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: permitted,
+            permitted,
+            inheritable: permitted,
+        },
+    )?;
+    // Ambient, because exec would drop them otherwise.
+    for capability in permitted.iter() {
+        configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
+}
+
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: no table of descriptors is unshared, and this program has one thread.
+    unsafe { unshare_unsafe(flags) }?;
     Ok(())
 }
