@@ -246,6 +246,8 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
+    use fastproc::{Host, difference::Ended, exits::Exit};
+
     use super::*;
 
     #[test]
@@ -272,6 +274,19 @@ mod tests {
         assert_eq!(GroupBy::Container.shown(&id), b"0123456789ab");
         assert_eq!(GroupBy::Container.shown(b"web"), b"web");
         assert_eq!(GroupBy::Pod.shown(&id), id);
+    }
+
+    #[test]
+    fn counts_every_thread_and_no_rate_that_is_not_known() {
+        let mut exit = Exit::default();
+        exit.end_ns = Some(2_000_000_000);
+        let mut record = exit.to_record();
+        record.identity.num_threads = 3;
+        let row = Row::ended(Ended::whole(&exit).change(&record), None);
+        let lookup = Lookup::recorded(Host::read().expect("there is a /proc"), 0);
+        let mut sums = Sums::default();
+        sums.add(&row, &lookup);
+        assert_eq!((sums.processes, sums.threads, sums.read), (1, 3, None));
     }
 
     #[test]

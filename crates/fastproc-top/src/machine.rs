@@ -217,6 +217,17 @@ mod tests {
     }
 
     #[test]
+    fn guests_count_once_and_stolen_time_is_busy() {
+        let machine = Machine {
+            total: [10, 20, 30, 100, 40, 1, 2, 7, 10, 20],
+            cpus: vec![Cpu::default()],
+            ..Machine::default()
+        };
+        let shares = machine.total_shares(None).expect("a CPU");
+        assert!((shares.busy() - 70.0 / 210.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn unknown_counters_have_no_rate() {
         let at = |uptime, switches| {
             let mut machine = Machine::default();

@@ -368,7 +368,7 @@ fn sum_of_marked(rows: &[Row<'_>], state: &State, lookup: &Lookup) -> Option<Sum
 
 #[cfg(test)]
 mod tests {
-    use fastproc::{Host, Process, record::Record};
+    use fastproc::{Host, Process, difference::Ended, exits::Exit, record::Record};
 
     use super::*;
     use crate::{keys::Action, settings::Settings};
@@ -396,5 +396,43 @@ mod tests {
         let cursor = state.window.cursor;
         place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);
         assert_eq!(state.window.cursor, cursor);
+    }
+
+    #[test]
+    fn searches_in_both_directions_for_letters_of_either_case() {
+        let records = [&b"web"[..], b"db", b"Web"].map(|name| {
+            let mut record = Record::default();
+            record.identity.comm[..name.len()].copy_from_slice(name);
+            record
+        });
+        let rows = [0, 1, 2].map(|at| Row::new(Process::new(&records[at], &[])));
+        let mut state = State::new(Settings::default()).expect("they are right");
+        let host = Host::read().expect("there is a /proc");
+        let mut lookup = Lookup::recorded(host, 0);
+        state.search = "WEB".into();
+        for (direction, found) in [(1, 2), (-1, 0)] {
+            (state.follow, state.seek) = (None, Some(direction));
+            state.window.cursor = 1;
+            place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);
+            assert_eq!(state.window.cursor, found);
+        }
+    }
+
+    #[test]
+    fn a_process_is_busy_if_it_runs_or_has_used_a_cpu() {
+        let mut exit = Exit::default();
+        exit.end_ns = Some(2);
+        for (used_ns, is_busy_then) in [(0, false), (1, true)] {
+            exit.sum_exec_ns = used_ns;
+            let mut record = exit.to_record();
+            let busy = |record: &Record| {
+                let row = Row::ended(Ended::whole(&exit).change(record), None);
+                is_busy(&row, Brief::of(row.process))
+            };
+            record.identity.state_bits = 1;
+            assert_eq!(busy(&record), is_busy_then);
+            record.identity.state_bits = 0;
+            assert!(busy(&record));
+        }
     }
 }

@@ -85,7 +85,8 @@ impl Sampler {
         if self.texts_at.is_none_or(|at| now - at >= TEXT_AGE) {
             self.texts_at = Some(now);
             self.load(machine);
-            self.memory(machine);
+            let text = self.reader.text(MachineFile::Meminfo);
+            memory(text.unwrap_or_default(), machine);
             let clock_ns = fastproc::host::boottime_ns();
             let text = self.reader.text(MachineFile::Uptime).ok();
             if let Some(uptime) = text.and_then(|text| Uptime::parse(text).ok()) {
@@ -109,37 +110,6 @@ impl Sampler {
         }
     }
 
-    fn memory(&mut self, machine: &mut Machine) {
-        let text = self.reader.text(MachineFile::Meminfo).unwrap_or_default();
-        let mut sizes = [None; MEMORY.len()];
-        let (mut reclaimable, mut shared) = (0, 0);
-        for line in text.split(|&byte| byte == b'\n') {
-            let mut words = line.split(|&byte| byte == b' ');
-            let name = words.next().unwrap_or_default();
-            let size = words.find(|word| !word.is_empty()).and_then(number);
-            let size = size.map(|kibibytes| kibibytes.saturating_mul(1024));
-            match name {
-                b"SReclaimable:" => reclaimable = size.unwrap_or(0),
-                b"Shmem:" => shared = size.unwrap_or(0),
-                _ => {
-                    let known = MEMORY
-                        .iter()
-                        .position(|(known, _)| known.as_bytes() == name);
-                    if let Some(at) = known {
-                        sizes[at] = size;
-                    }
-                }
-            }
-        }
-        for ((_, gauge), size) in MEMORY.into_iter().zip(sizes) {
-            let size = match gauge {
-                Gauge::Cached => size.map(|size| (size + reclaimable).saturating_sub(shared)),
-                _ => size,
-            };
-            machine.set(gauge, size);
-        }
-    }
-
     fn pressure(&mut self, machine: &mut Machine) {
         for ((_, some, full), file) in PRESSURE.into_iter().zip(&self.pressure) {
             let mut text = [0; 256];
@@ -152,6 +122,37 @@ impl Sampler {
                 machine.set(full, total(text, b"full "));
             }
         }
+    }
+}
+
+/// Takes the sizes from `/proc/meminfo`.
+fn memory(text: &[u8], machine: &mut Machine) {
+    let mut sizes = [None; MEMORY.len()];
+    let (mut reclaimable, mut shared) = (0, 0);
+    for line in text.split(|&byte| byte == b'\n') {
+        let mut words = line.split(|&byte| byte == b' ');
+        let name = words.next().unwrap_or_default();
+        let size = words.find(|word| !word.is_empty()).and_then(number);
+        let size = size.map(|kibibytes| kibibytes.saturating_mul(1024));
+        match name {
+            b"SReclaimable:" => reclaimable = size.unwrap_or(0),
+            b"Shmem:" => shared = size.unwrap_or(0),
+            _ => {
+                let known = MEMORY
+                    .iter()
+                    .position(|(known, _)| known.as_bytes() == name);
+                if let Some(at) = known {
+                    sizes[at] = size;
+                }
+            }
+        }
+    }
+    for ((_, gauge), size) in MEMORY.into_iter().zip(sizes) {
+        let size = match gauge {
+            Gauge::Cached => size.map(|size| (size + reclaimable).saturating_sub(shared)),
+            _ => size,
+        };
+        machine.set(gauge, size);
     }
 }
 
@@ -191,6 +192,15 @@ mod tests {
         assert_eq!(total(text, b"full "), Some(7000));
         assert_eq!(total(b"", b"some "), None);
         assert_eq!(total(b"some total=x", b"some "), None);
+    }
+
+    #[test]
+    fn shared_memory_is_in_use_and_cache_is_not() {
+        let text = b"MemTotal:  100 kB\nMemFree:  10 kB\nBuffers:  20 kB\nCached:  40 kB\nShmem:  15 kB\nSReclaimable:  5 kB\n";
+        let mut machine = Machine::default();
+        memory(text, &mut machine);
+        assert_eq!(machine.get(Gauge::Cached), Some(30 << 10));
+        assert_eq!(machine.memory_used(), Some(40 << 10));
     }
 
     #[test]

@@ -127,6 +127,16 @@ mod tests {
     }
 
     #[test]
+    fn a_quote_in_a_command_line_does_not_end_it() {
+        let record = fastproc::record::Record::default();
+        let host = fastproc::Host::read().expect("there is a /proc");
+        let mut lookup = Lookup::recorded(host, 0);
+        lookup.details.keep_cmdline(0, 0, b"sh\0\" of root\0");
+        let name = Name::look_up(Process::new(&record, &[]), &mut lookup);
+        assert_eq!(name.command, r#"sh \" of root"#);
+    }
+
+    #[test]
     fn the_effective_user_is_in_the_status() {
         assert_eq!(
             effective_user(b"Name:\tx\nUid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\n"),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{CountersReport, Report, Source};
+use super::{CountersReport, Privileges, Report, Source};
 
 /// Writes at most a dozen lines.
 pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -11,7 +11,7 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
         "kernel",
         format!("{} ({})", report.kernel, report.architecture),
     )?;
-    line("privileges", privileges(report))?;
+    line("privileges", privileges(&report.privileges))?;
     line("processes", processes(report))?;
     if report.one_shot.source == "procfs" && report.source != "procfs" {
         let text = "a single ps reads /proc: for so few processes that is cheaper than loading BPF programs";
@@ -55,8 +55,7 @@ fn cgroups(report: &Report) -> String {
     text
 }
 
-fn privileges(report: &Report) -> String {
-    let privileges = &report.privileges;
+fn privileges(privileges: &Privileges) -> String {
     let capabilities = [
         ("CAP_BPF", privileges.cap_bpf),
         ("CAP_PERFMON", privileges.cap_perfmon),
@@ -196,4 +195,41 @@ pub fn print_counters(out: &mut impl Write, counters: &CountersReport) -> io::Re
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::CounterLine;
+
+    #[test]
+    fn names_the_capabilities_that_are_held() {
+        let held = Privileges {
+            uid: 5,
+            cap_bpf: true,
+            cap_perfmon: false,
+            cap_sys_ptrace: true,
+            cap_sys_admin: false,
+        };
+        assert_eq!(privileges(&held), "uid 5, CAP_BPF, CAP_SYS_PTRACE");
+    }
+
+    #[test]
+    fn counts_the_lines_that_come_from_the_text() {
+        let line = |from| CounterLine {
+            file: "stat",
+            line: "ctxt".into(),
+            from,
+            route: String::new(),
+            nonzero: true,
+        };
+        let report = CountersReport {
+            available: true,
+            error: None,
+            symbols: true,
+            latency_knob: true,
+            lines: ["bpf", "bpf", "text"].map(line).into(),
+        };
+        assert!(counters(&report).starts_with("3 lines, 1 of them from"));
+    }
 }

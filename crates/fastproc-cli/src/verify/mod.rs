@@ -98,6 +98,13 @@ struct Report<'t> {
     line_examples: Vec<counters::Example>,
 }
 
+impl Report<'_> {
+    /// Whether something was compared, and nothing was wrong.
+    fn is_right(&self) -> bool {
+        self.wrong == 0 && self.compared > 0
+    }
+}
+
 #[derive(Serialize)]
 struct FieldRow<'t> {
     file: &'static str,
@@ -146,7 +153,7 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     };
     let report = report(args, source, processes, &tally, counters, aged);
     args.write(&report, |out| print(out, &report))?;
-    Ok(if report.wrong == 0 && report.compared > 0 {
+    Ok(if report.is_right() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -328,4 +335,33 @@ fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
         report.in_motion,
         report.fields.len(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches as _;
+
+    use super::*;
+
+    #[test]
+    fn a_wrong_counter_is_wrong_and_nothing_is_not_right() {
+        let command = <Args as clap::Args>::augment_args(clap::Command::new("verify"));
+        let matches = command.get_matches_from(["verify"]);
+        let args = Args::from_arg_matches(&matches).expect("it has defaults");
+        let tally = Tally::default();
+        for (compared, wrong, is_right) in [(3, 0, true), (3, 1, false), (0, 0, false)] {
+            let counts = Counts {
+                compared,
+                wrong,
+                ..Counts::default()
+            };
+            let counters = counters::Seen {
+                texts: vec![("stat", counts)],
+                ..counters::Seen::default()
+            };
+            let report = report(&args, SourceKind::Procfs, 0, &tally, counters, None);
+            assert_eq!((report.compared, report.wrong), (compared, wrong));
+            assert_eq!(report.is_right(), is_right);
+        }
+    }
 }

@@ -141,6 +141,16 @@ fn golden_cgroups_are_shown_as_table_tree_json_and_csv() {
     );
 }
 
+#[test]
+fn cgroups_are_shown_as_many_times_as_requested() {
+    let machine = Frozen::unpack();
+    let mut command = machine.command(FASTPROC);
+    command.args(["cgroups", "--source", "files", "--fields", "path", "--json"]);
+    let output = command.args(["--interval", "0.1", "--count", "2"]).output();
+    let output = output.expect("the command starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
+}
+
 /// Parsed into records and written again, these texts stay as they are.
 #[test]
 fn cat_writes_the_bytes_of_the_kernel() {

@@ -382,7 +382,7 @@ fn compare(sort: &Sort, one: &Row<'_>, other: &Row<'_>) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use fastproc::cgroups::Cgroups;
+    use fastproc::cgroups::{Cgroups, Fields};
 
     use super::{super::find, *};
 
@@ -437,5 +437,27 @@ mod tests {
         let members = Members::count([Some(5), None, Some(5)].into_iter()).expect("one is known");
         assert_eq!((members.of(5), members.of(6)), (2, 0));
         assert!(Members::count([None, None].into_iter()).is_none());
+    }
+
+    #[test]
+    fn the_working_set_is_unknown_without_inactive_file_pages() {
+        let name = format!("fastproc-working-set-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(folder.join("a")).expect("the folder is made");
+        let write = |file: &str, text| {
+            std::fs::write(folder.join(file), text).expect("the file is written");
+        };
+        write("cgroup.controllers", "memory\n");
+        write("a/memory.current", "5\n");
+        let builder = Cgroups::builder().fields(Fields::MEMORY | Fields::MEMORY_STAT);
+        let mut cgroups = builder
+            .open_recorded(&folder)
+            .expect("the folder can be read");
+        let snapshot = cgroups.snapshot().expect("the folder can be read");
+        let rows = Rows::new(snapshot, None, None);
+        let row = rows.get(1).expect("it comes after the root");
+        assert_eq!(row.cgroup.memory().and_then(Memory::current), Some(5));
+        assert_eq!(row.working_set(), None);
+        let _ = std::fs::remove_dir_all(folder);
     }
 }

@@ -346,4 +346,45 @@ mod tests {
         let _ = client.read_to_end(&mut Vec::new()).await;
         assert!(started.elapsed() <= limits.idle_time);
     }
+
+    /// The answer to a request, in lower case. There was no snapshot yet.
+    async fn answer(config: WebConfig, request: &str) -> String {
+        let scraper = ScraperHandle::closed();
+        let site = Arc::new(Site::new(scraper, "/metrics".into(), config, None));
+        let (server, mut client) = duplex(64 * 1024);
+        let (_ending, end) = watch::channel(false);
+        let here = Client::new(std::net::Ipv4Addr::LOCALHOST.into());
+        let (limits, activity) = (Limits::default(), Activity::new());
+        tokio::spawn(talk(
+            server,
+            Protocol::Http1,
+            site,
+            limits,
+            here,
+            activity,
+            end,
+        ));
+        let request = format!("{request} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        answer.to_lowercase()
+    }
+
+    #[tokio::test]
+    async fn refuses_what_is_not_ready_not_allowed_or_without_a_password() {
+        let ready = answer(WebConfig::default(), "GET /-/ready").await;
+        assert!(ready.starts_with("http/1.1 503"), "{ready}");
+        let reload = answer(WebConfig::default(), "POST /-/reload").await;
+        assert!(reload.starts_with("http/1.1 403"), "{reload}");
+        let mut config = WebConfig::default();
+        config.users.insert("a".into(), "x".into());
+        let header = ("x-frame-options".parse(), "deny".parse());
+        config.headers.push((header.0.unwrap(), header.1.unwrap()));
+        let denied = answer(config, "GET /metrics").await;
+        assert!(denied.starts_with("http/1.1 401"), "{denied}");
+        for header in ["www-authenticate: basic realm=", "x-frame-options: deny"] {
+            assert!(denied.contains(header), "{denied}");
+        }
+    }
 }

@@ -159,6 +159,8 @@ impl Site {
 mod tests {
     use std::sync::{Mutex, mpsc};
 
+    use tokio_rustls::rustls::{ServerConfig, crypto::ring, server::ResolvesServerCertUsingSni};
+
     use super::*;
 
     #[test]
@@ -202,6 +204,25 @@ mod tests {
             let kept = if is_taken { after } else { before };
             let kept = ClientChecks::new(kept.0, kept.1);
             assert_eq!(site.rulebook().clients, kept);
+        }
+    }
+
+    #[test]
+    fn a_reload_takes_away_neither_users_nor_encryption() {
+        let mut with_users = WebConfig::default();
+        with_users.users.insert("a".into(), "x".into());
+        let provider = Arc::new(ring::default_provider());
+        let tls = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has them")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
+        let mut with_tls = WebConfig::default();
+        with_tls.tls = Some(Arc::new(tls));
+        for before in [with_users, with_tls] {
+            let site = Site::new(ScraperHandle::closed(), "/metrics".into(), before, None);
+            let (rules, web) = (None, WebConfig::default());
+            assert!(site.take_over(Configuration { rules, web }).is_err());
         }
     }
 

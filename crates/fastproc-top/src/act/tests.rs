@@ -219,6 +219,15 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
 }
 
 #[test]
+fn moves_to_the_first_and_the_last_row() {
+    let mut state = state(Place::Table, false);
+    for (action, row) in [(Action::Last, 99), (Action::First, 0)] {
+        state.act(Place::Table, action);
+        assert_eq!(state.window.cursor, row);
+    }
+}
+
+#[test]
 fn a_group_is_opened_within_the_filter() {
     let mut state = state(Place::Table, false);
     state.set_filter("pid < 10 || pid == 20").expect("valid");

@@ -95,3 +95,59 @@ impl Baseline {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::cgroups::{Fields, lists::Lists, stat::Lines, tree::Tree};
+
+    #[test]
+    fn compares_each_value_with_its_own_over_the_time_between() {
+        const S: u64 = 1_000_000_000;
+        let mut earlier = Record::default();
+        let groups = Fields::CPU | Fields::MEMORY | Fields::IO | Fields::PRESSURE;
+        (earlier.identity.id, earlier.identity.groups) = (1, groups.bits());
+        earlier.cpu.usage_ns = S;
+        earlier.cpu.set_periods(Some(10));
+        earlier.cpu.set_throttled(Some(2));
+        earlier.memory.set_oom_kills(Some(3));
+        (earlier.io.rbytes, earlier.io.wbytes) = (7, S);
+        let mut later = earlier;
+        later.cpu.usage_ns += 3 * S;
+        later.cpu.set_periods(Some(20));
+        later.cpu.set_throttled(Some(7));
+        later.memory.set_oom_kills(Some(5));
+        later.io.rbytes += 2 * S;
+        later.io.wbytes += S / 2;
+        for (at, total) in (1..).zip(later.pressure.totals_mut()) {
+            *total += at * S / 5;
+        }
+        let tree = Tree::at(Path::new("/")).expect("a folder");
+        let (lists, lines) = (Lists::default(), Lines::default());
+        let snapshot = |records, began_ns| Snapshot {
+            records,
+            lists: &lists,
+            cpu_times: &[],
+            shown: &[0],
+            tree: &tree,
+            lines: &lines,
+            began_ns,
+        };
+        let (earlier, later) = ([earlier], [later]);
+        let mut before = Baseline::default();
+        before.set(snapshot(&earlier, 5 * S));
+        let later = snapshot(&later, 7 * S);
+        let cgroup = later.at(0).expect("the snapshot has one cgroup");
+        let expected = Changes {
+            cpu: Some(1.5),
+            throttled: Some(0.5),
+            read: Some(1e9),
+            write: Some(0.25e9),
+            pressure: Some([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]),
+            oom_kills: Some(2),
+        };
+        assert_eq!(before.changes(later, cgroup), expected);
+    }
+}

@@ -143,6 +143,7 @@ mod tests {
         record.identity.groups = (Fields::CPU | Fields::MEMORY | Fields::PRESSURE).bits();
         record.cpu.usage_ns = 123_456;
         record.cpu.sampled_utime_ns = 7;
+        record.cpu.throttled_ns = 7_001;
         record.memory.set_current(Some(4096));
         record.pressure.io_full_ns = 5_999;
         record.pressure.from_files = 1;
@@ -157,6 +158,7 @@ mod tests {
             (shared.cpu.nice_ns(), shared.memory.current()),
             (None, None)
         );
+        assert_eq!(shared.cpu.throttled_ns(), Some(7_000));
         assert_eq!(
             (shared.pressure.io_full_ns, shared.pressure.from_files),
             (5_000, 0)

@@ -228,3 +228,98 @@ fn cpu_stat(cgroup: Cgroup<'_>, text: &mut Vec<u8>) -> Option<()> {
     }
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use fastproc_testbed::Folder;
+
+    use super::*;
+    use crate::cgroups::Cgroups;
+
+    /// Every file of a cgroup, each number another one.
+    const NEW: &[(&str, &str)] = &[
+        (
+            "cpu.stat",
+            "usage_usec 30\nuser_usec 10\nsystem_usec 20\nnice_usec 1\ncore_sched.force_idle_usec 2\nnr_periods 44\n\
+             nr_throttled 4\nthrottled_usec 5\nnr_bursts 6\nburst_usec 7\n",
+        ),
+        ("cpu.max", "2000 10000\n"),
+        ("cpu.weight", "111\n"),
+        ("memory.current", "8192\n"),
+        ("memory.peak", "12288\n"),
+        ("memory.min", "16\n"),
+        ("memory.low", "17\n"),
+        ("memory.high", "18\n"),
+        ("memory.max", "19\n"),
+        ("memory.oom.group", "1\n"),
+        (
+            "memory.events",
+            "low 20\nhigh 21\nmax 22\noom 23\noom_kill 24\noom_group_kill 25\nsock_throttled 26\n",
+        ),
+        (
+            "memory.events.local",
+            "low 30\nhigh 31\nmax 32\noom 33\noom_kill 34\noom_group_kill 35\nsock_throttled 36\n",
+        ),
+        ("memory.swap.current", "40\n"),
+        ("memory.swap.peak", "41\n"),
+        ("memory.swap.high", "42\n"),
+        ("memory.swap.max", "max\n"),
+        ("memory.swap.events", "high 43\nmax 44\nfail 45\n"),
+        ("memory.stat", "anon 50\nfile 51\n"),
+        ("pids.current", "60\n"),
+        ("pids.max", "max\n"),
+        ("pids.peak", "61\n"),
+        (
+            "io.stat",
+            "8:0 \n8:16 rbytes=70 wbytes=71 rios=72 wios=73 dbytes=74 dios=75\n\
+             259:3 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6\n",
+        ),
+    ];
+    /// Those of an older kernel, for a cgroup without a quota.
+    const OLD: &[(&str, &str)] = &[
+        ("cpu.stat", "usage_usec 3\nuser_usec 1\nsystem_usec 2\n"),
+        ("cpu.max", "max 100000\n"),
+        ("memory.current", "4096\n"),
+        ("pids.current", "1\n"),
+        ("pids.max", "2\n"),
+    ];
+
+    #[test]
+    fn writes_the_files_that_were_read_and_no_others() {
+        let folder = Folder::new("cgroup-texts");
+        let write = |path: &str, text| {
+            fs::write(folder.join(path), text).expect("this user may write to its own folder");
+        };
+        write("cgroup.controllers", "cpu io memory pids\n");
+        let cgroups = [("new", NEW), ("old", OLD)];
+        for (name, files) in cgroups {
+            fs::create_dir(folder.join(name)).expect("this user may write to its own folder");
+            for (file, text) in files {
+                write(&format!("{name}/{file}"), text);
+            }
+        }
+        let fields = Fields::all() - Fields::RARE;
+        let builder = Cgroups::builder().fields(fields);
+        let mut reader = builder
+            .open_recorded(&folder)
+            .expect("the folder can be read");
+        let snapshot = reader.snapshot().expect("the files can be read");
+        for (name, files) in cgroups {
+            let cgroup = snapshot.find(format!("/{name}").as_bytes());
+            let cgroup = cgroup.expect("the reader finds each folder");
+            for &file in TextFile::ALL {
+                let mut text = Vec::new();
+                let is_known = snapshot.render(cgroup, file, &mut text);
+                let text = String::from_utf8(text).expect("a text");
+                let read = files.iter().find(|(name, _)| *name == file.name());
+                let read = read.map(|(_, text)| *text);
+                assert_eq!(is_known.then_some(&*text), read, "{name}/{}", file.name());
+            }
+        }
+        let io = *snapshot.find(b"/new").and_then(Cgroup::io).expect("a sum");
+        let sums = [io.rbytes, io.wbytes, io.rios, io.wios, io.dbytes, io.dios];
+        assert_eq!(sums, [71, 73, 75, 77, 79, 81]);
+    }
+}

@@ -148,3 +148,34 @@ fn difference(later: &CpuTimes, earlier: &CpuTimes) -> CpuTimes {
     }
     times
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(seconds: u64, stat: &str, vmstat: &str) -> Sample {
+        Sample {
+            taken: Duration::from_secs(seconds),
+            stat: MachineStat::parse(stat.as_bytes()).expect("a text of the kernel"),
+            vmstat: VmStat::parse(vmstat.as_bytes()).expect("a text of the kernel"),
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn changes_are_shares_of_all_cpus_and_survive_a_wrap() {
+        let stat = |user, idle, irq| {
+            format!(
+                "cpu  {user} 0 0 {idle} 0 0 0 0 0 0\ncpu0 {user} 0 0 {idle} 0 0 0 0 0 0\nintr 9 {irq}\nctxt 1\nbtime 1\n\
+                 processes 1\nprocs_running 1\nprocs_blocked 0\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n"
+            )
+        };
+        let earlier = sample(10, &stat(100, 100, u32::MAX), "nr_free_pages 10\n");
+        let later = sample(12, &stat(400, 200, 2), "nr_free_pages 7\n");
+        let change = later.since(&earlier);
+        assert!((change.busy() - 0.75).abs() < 1e-9);
+        assert_eq!(change.irq(0), Some(3));
+        assert_eq!(change.vm("nr_free_pages"), Some(-3));
+        assert!((change.per_second(5.0) - 2.5).abs() < 1e-9);
+    }
+}

@@ -213,11 +213,11 @@ mod tests {
 
     #[test]
     fn nothing_in_it_acts_on_a_terminal() {
-        let name = "a\u{9b}2J\u{7f}b\u{202e}c\u{2066}d\u{61c}\u{200f}שלום é進🦀\u{85}";
+        let name = "a\u{9b}2J\u{7f}b\u{202e}c\u{2066}d\u{61c}\u{200f}שלום é進🦀\u{85}\u{9f}\u{200e}\u{202a}\u{2069}";
         let shown = json(Value::Text(name.as_bytes()), Unit::Text);
         assert_eq!(
             shown,
-            r#""a\u009b2J\u007fb\u202ec\u2066d\u061c\u200fשלום é進🦀\u0085""#
+            r#""a\u009b2J\u007fb\u202ec\u2066d\u061c\u200fשלום é進🦀\u0085\u009f\u200e\u202a\u2069""#
         );
         assert_eq!(
             serde_json::from_str::<String>(&shown).expect("JSON"),

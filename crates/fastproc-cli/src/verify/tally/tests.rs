@@ -266,3 +266,12 @@ fn a_state_between_is_certain_without_a_switch() {
         &[usual, [sleeps, sleeps, runs, sleeps, sleeps]]
     ));
 }
+
+#[test]
+fn a_process_that_no_snapshot_has_is_wrong() {
+    let tally = Tally {
+        missing: 2,
+        ..Tally::default()
+    };
+    assert_eq!(tally.total(), (0, 2));
+}

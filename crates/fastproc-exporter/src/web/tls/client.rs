@@ -172,3 +172,40 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     let v6 = <[u8; 16]>::try_from(bytes).ok()?;
     Some(IpAddr::from(v6).to_canonical())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+
+    use super::*;
+
+    /// A certificate for a client, valid for ten days.
+    const CLIENT: &[u8] = b"\
+-----BEGIN CERTIFICATE-----
+MIIBYDCCAQagAwIBAgIUHNNEV5RNAgZEbkD/OpKtr+uCAL4wCgYIKoZIzj0EAwIw
+DDEKMAgGA1UEAwwBYTAeFw0yNjExMjgwNjA3MDNaFw0yNjEyMDgwNjA3MDNaMAwx
+CjAIBgNVBAMMAWEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASPwYN8XeKEWnjD
+eFMYJWDGy7G95H6tZyZc+05Xi1B9C3q3F8hUGiDU7D4pbUx6sbybIXH57TDkLWRt
+oFj/ulmwo0YwRDAfBgNVHSMEGDAWgBSk+NrodjbGGhMxsXsOz6FeCdk7EzATBgNV
+HSUEDDAKBggrBgEFBQcDAjAMBgNVHRMBAf8EAjAAMAoGCCqGSM49BAMCA0gAMEUC
+IQC0tCo2ciu1GwwsnM33YZOmKSGjjk0p1Ku2vX3NpnkITwIgMWcPyYQNJacmLk2t
+ZRCQ14W8ly7iqUFeTzVRKtmxAXQ=
+-----END CERTIFICATE-----
+";
+    const VALID_FROM: u64 = 1_795_846_023;
+    const VALID_UNTIL: u64 = VALID_FROM + 10 * 86_400;
+
+    #[test]
+    fn a_certificate_that_is_trusted_itself_is_valid_until_it_expires() {
+        let certificate = CertificateDer::from_pem_slice(CLIENT).expect("a certificate");
+        let at = |seconds| {
+            let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+            is_for_clients_now(&certificate, now)
+        };
+        assert_eq!(at(VALID_FROM - 1), Err(CertificateError::NotValidYet));
+        assert_eq!((at(VALID_FROM), at(VALID_UNTIL)), (Ok(()), Ok(())));
+        assert_eq!(at(VALID_UNTIL + 1), Err(CertificateError::Expired));
+    }
+}

@@ -65,7 +65,7 @@ pub struct CgroupMetrics {
 }
 
 /// Where a process counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
     /// Nowhere: it has exited.
     Exited,
@@ -73,6 +73,17 @@ enum Member {
     Of(u64),
     /// The source does not tell.
     Unknown,
+}
+
+impl Member {
+    /// As in cgroup.procs, what has exited is not counted, unless it has other threads.
+    fn new(process: Process<'_>) -> Self {
+        let has_exited = matches!(process.state(), State::Zombie | State::Dead);
+        if has_exited && process.identity().num_threads <= 1 {
+            return Self::Exited;
+        }
+        process.cgroup_id().map_or(Self::Unknown, Self::Of)
+    }
 }
 
 /// A cgroup, and what is known of it beside its record.
@@ -148,15 +159,7 @@ impl CgroupMetrics {
     /// Counts the processes of a snapshot.
     pub fn count(&mut self, snapshot: &Snapshot<'_>) {
         let mut counts = HashMap::new();
-        let member = |process: Process<'_>| {
-            // As in cgroup.procs, what has exited is not counted, unless it has other threads.
-            let has_exited = matches!(process.state(), State::Zombie | State::Dead);
-            if has_exited && process.identity().num_threads <= 1 {
-                return Member::Exited;
-            }
-            process.cgroup_id().map_or(Member::Unknown, Member::Of)
-        };
-        for member in self.members.update(snapshot, member) {
+        for member in self.members.update(snapshot, Member::new) {
             match *member {
                 Member::Exited => {}
                 Member::Of(id) => *counts.entry(id).or_insert(0) += 1,

@@ -65,3 +65,22 @@ pub(super) fn write(text: &mut Exposition) {
         text.one(&family, Value::Real(value));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exposition::Format;
+
+    #[test]
+    fn a_tick_is_a_hundredth_of_a_second() {
+        let mut text = Exposition::new(Format::Prometheus, Vec::new());
+        write(&mut text);
+        let text = String::from_utf8(text.finish()).expect("a text");
+        let mut lines = text.lines();
+        // A sandbox may forbid adjtimex(2).
+        if let Some(tick) = lines.find_map(|line| line.strip_prefix("node_timex_tick_seconds ")) {
+            let tick: f64 = tick.parse().expect("a number");
+            assert!((0.009..=0.011).contains(&tick), "{tick}");
+        }
+    }
+}

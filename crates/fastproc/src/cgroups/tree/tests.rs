@@ -1,4 +1,7 @@
-use std::{fs, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, thread, time::Duration};
+
+use fastproc_testbed::Folder;
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::*;
 
@@ -152,4 +155,26 @@ fn directories_that_are_gone_do_not_count() {
         }
     }
     fs::remove_dir_all(&folder).expect("the folder is removed");
+}
+
+#[test]
+fn a_file_that_this_user_may_not_read_is_hidden_and_an_absent_one_is_not() {
+    let folder = Folder::new("hidden");
+    let file = folder.join("cgroup.events");
+    fs::write(&file, "populated 1\n").expect("root or its owner may write to the folder");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o000)).expect("its owner may do this");
+    let tree = Tree::at(&folder).expect("the folder exists");
+    let root = tree.root_id();
+    // Capabilities belong to threads.
+    let hidden = thread::spawn(move || {
+        let none = CapabilitySets {
+            effective: CapabilitySet::empty(),
+            permitted: CapabilitySet::empty(),
+            inheritable: CapabilitySet::empty(),
+        };
+        set_capabilities(None, none).expect("capabilities can always be given up");
+        ["cgroup.events", "cgroup.stat"].map(|name| tree.is_hidden(root, name))
+    });
+    let hidden = hidden.join().expect("the thread does not panic");
+    assert_eq!(hidden, [true, false]);
 }

@@ -343,6 +343,11 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_help_text_is_one_line() {
+        assert_eq!(help_text("a\\b\nc"), "a\\\\b\\nc");
+    }
+
     /// As the collecting process holds them: another user than root, with `CAP_DAC_READ_SEARCH`.
     #[test]
     fn a_file_that_only_privileges_can_open_is_left_out() {
