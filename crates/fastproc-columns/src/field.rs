@@ -449,8 +449,36 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_every_name() {
-        for name in ["rss", "RSS", "VmRSS", "rss_bytes", "rssize"] {
-            assert_eq!(find(name).map(|field| field.name), Ok("rss"), "{name}");
+        for (field, names) in [
+            ("rss", "rss RSS VmRSS rss_bytes rssize rsz"),
+            ("vsize", "vsz"),
+            ("pgrp", "pgid"),
+            ("session", "sid sess"),
+            ("tty", "tt tname"),
+            ("comm", "ucmd ucomm"),
+            ("num_threads", "nlwp thcount"),
+            ("minflt", "min_flt"),
+            ("majflt", "maj_flt pagein"),
+            ("time", "times cputimes"),
+            ("euid", "uid"),
+            ("suid", "svuid"),
+            ("fsuid", "fuid"),
+            ("egid", "gid"),
+            ("sgid", "svgid"),
+            ("fsgid", "fgid"),
+            ("user", "euser uname"),
+            ("group", "egroup"),
+            ("nice", "ni"),
+            ("rt_priority", "rtprio"),
+            ("cls", "class"),
+            ("shdpnd", "pending"),
+            ("sigblk", "blocked sigmask"),
+            ("sigign", "ignored sigignore"),
+            ("sigcgt", "caught sigcatch"),
+        ] {
+            for name in names.split(' ') {
+                assert_eq!(find(name).map(|field| field.name), Ok(field), "{name}");
+            }
         }
     }
 

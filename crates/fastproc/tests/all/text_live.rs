@@ -43,34 +43,6 @@ fn compare(file: &str, mut again: impl FnMut(&[u8]) -> Vec<u8>) {
 }
 
 #[test]
-fn stat_survives() {
-    let units = Units::from(&Host::read().expect("the host can be asked"));
-    let mut text = Text::default();
-    compare("stat", |own| {
-        let mut record = empty_record();
-        stat::parse(own, &units, &mut record).expect("the kernel's text parses");
-        let process = Process::new(&record, &[]);
-        text.render(|out| stat::render(process, &units, Access::Granted, out))
-            .expect("it renders")
-            .to_vec()
-    });
-}
-
-#[test]
-fn statm_survives() {
-    let units = Units::from(&Host::read().expect("the host can be asked"));
-    let mut text = Text::default();
-    compare("statm", |own| {
-        let mut record = empty_record();
-        statm::parse(own, &units, &mut record).expect("the kernel's text parses");
-        let process = Process::new(&record, &[]);
-        text.render(|out| statm::render(process, &units, out))
-            .expect("it renders")
-            .to_vec()
-    });
-}
-
-#[test]
 fn status_survives() {
     let host = Host::read().expect("the host can be asked");
     let format = status::Format::read(&host).expect("the format can be learned");
