@@ -1,12 +1,14 @@
 //! A running exporter, and a client for it.
 
 use std::{
-    fs,
-    io::{self, BufRead, BufReader, Read, Write},
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Seek as _, Write},
     net::TcpStream,
     process::{Command, Stdio},
     time::Duration,
 };
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{
     command::{Ending, bytes, cpu_ns, fastproc},
@@ -49,14 +51,15 @@ impl Server {
     }
 
     fn start(command: &mut Command, config: &str) -> Result<Self, Failure> {
+        // A file without a name: a configuration is only read from a regular file.
+        let mut input = File::from(memfd_create("config", MemfdFlags::CLOEXEC)?);
+        input.write_all(config.as_bytes())?;
+        input.rewind()?;
         command
-            .stdin(Stdio::piped())
+            .stdin(input)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut child = Ending::start(command)?;
-        if let Some(mut stdin) = child.0.stdin.take() {
-            stdin.write_all(config.as_bytes())?;
-        }
         let mut messages = String::new();
         let mut stderr = BufReader::new(child.0.stderr.take().ok_or("no standard error")?);
         let address = loop {
