@@ -175,6 +175,7 @@ mod tests {
         number: u64,
         rank: u8,
         gate: Gate,
+        is_asked: AtomicBool,
     }
 
     impl Question for Server {
@@ -188,13 +189,19 @@ mod tests {
             self.rank
         }
 
-        /// A machine under load may be late with an answer that will come.
+        /// A machine under load may be late with an answer that will come, and with a question.
         fn patience(&self, most: Duration) -> Duration {
-            let is_open = *self.gate.0.0.lock().expect("no thread panics");
-            if is_open { most } else { Duration::ZERO }
+            if *self.gate.0.0.lock().expect("no thread panics") {
+                return most;
+            }
+            while !self.is_asked.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+            Duration::ZERO
         }
 
         fn ask(&self) -> u64 {
+            self.is_asked.store(true, Ordering::Relaxed);
             let open = self.gate.0.0.lock().expect("no thread panics");
             let open = self.gate.0.1.wait_while(open, |open| !*open);
             drop(open);
@@ -207,6 +214,7 @@ mod tests {
             number,
             rank,
             gate: gate.clone(),
+            is_asked: AtomicBool::new(false),
         }
     }
 
