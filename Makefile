@@ -37,7 +37,7 @@ test:
 	$(MAKE) test-live
 	scripts/tests-ran
 
-## make nightly        as root: what takes long or rarely fails, some hours; writes the commit and the results into docs/dev/nightly.md; ONLY="dist oldest"
+## make nightly        as root: what takes long or rarely fails, some hours; docs/dev/nightly.md has the last result of each part; ONLY="dist oldest"
 .PHONY: nightly doc
 nightly:
 	scripts/nightly $(ONLY)
