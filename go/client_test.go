@@ -162,35 +162,6 @@ func TestAProcessHasWhatProcSays(t *testing.T) {
 	}
 }
 
-func TestEveryProcessIsThereInOrder(t *testing.T) {
-	client := service(t)
-	children := map[uint32]string{}
-	for i := 0; i < 8; i++ {
-		name := fmt.Sprintf("sleeper-%d", i)
-		children[uint32(sleeper(t, name))] = name
-	}
-	snapshot := processes(t, client, FieldsThreads)
-	for i := 0; i < snapshot.Len(); i++ {
-		process := snapshot.At(i)
-		if i > 0 && process.PID() <= snapshot.At(i-1).PID() {
-			t.Fatal("they are not in order")
-		}
-		if name, ours := children[process.PID()]; ours && name != process.Name() {
-			t.Errorf("%q has the name %q", name, process.Name())
-		}
-		delete(children, process.PID())
-	}
-	for pid, name := range children {
-		t.Errorf("%q is not there: %d", name, pid)
-	}
-	if len(snapshot.Threads()) == 0 {
-		t.Error("no threads")
-	}
-	if _, ok := snapshot.Process(1 << 30); ok {
-		t.Error("a process that there is not")
-	}
-}
-
 func TestDifferencesAreOverTheTimeBetween(t *testing.T) {
 	client := service(t)
 	var baseline Baseline

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -41,15 +40,6 @@ def wait_until(what: str, done: Callable[[], bool]) -> None:
             return
         assert not late, f"waited {GUARD} s in vain for: {what}"
         time.sleep(0.002)
-
-
-def repeated(what: str) -> None:
-    """A difference was seen, but not at the next reading: `make test` counts these, as in tools/testbed/src/gate.rs."""
-    print(f"REPEATED: {what}", file=sys.stderr)
-    if notes := os.environ.get("FASTPROC_NOTES"):
-        line = what.replace("\n", " | ")
-        with Path(notes).open("a") as file:
-            file.write(f"repeated {line}: python/tests\n")
 
 
 @pytest.fixture(scope="session")

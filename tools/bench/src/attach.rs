@@ -327,15 +327,3 @@ fn many_clients(service: &Service) -> Result<f64, Failure> {
     let spent = cpu()?.saturating_sub(before);
     Ok(100.0 * spent.as_secs_f64() / started.elapsed().as_secs_f64())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_break_even_lies_between_two_sizes() {
-        assert_eq!(break_even(&[(100.0, -8.0)]), None);
-        // A third of the way, two files each.
-        assert_eq!(break_even(&[(100.0, -8.0), (900.0, 16.0)]), Some(733));
-    }
-}

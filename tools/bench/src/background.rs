@@ -316,26 +316,3 @@ fn scans<'a>() -> Result<Job<'a>, Failure> {
         Ok(seconds * 1e6)
     }))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_round_is_compared_with_the_kernels_own_of_the_same_change() {
-        let (mut kernel, mut ours) = ([9.0, 8.0, 6.0].into_iter(), [9.0, 2.0, 3.0].into_iter());
-        let mut jobs = [
-            job(["vmstat", READ, "s"], || Ok(kernel.next().unwrap())),
-            job(["vmstat", "fastproc", "s"], || Ok(ours.next().unwrap())),
-            job(["decimal", "a digit at a time", "ns"], || Ok(1.0)),
-        ];
-        let mut report = Report::new("background", "", &COLUMNS);
-        measure(&mut report, &mut jobs, 2).unwrap();
-        let rows = &report.json()["rows"];
-        // The first round does not count.
-        assert_eq!(rows[0]["here"], Spread::of([8.0, 6.0]).json());
-        assert_eq!(rows[1]["times"], Spread::of([4.0, 2.0]).json());
-        assert!(rows[2]["times"]["median"].is_null());
-        assert_eq!(rows[2]["before"], 151.0);
-    }
-}

@@ -401,31 +401,4 @@ mod tests {
         assert_eq!(header(22), "case        median  KB");
         assert_eq!(header(1), "case        median");
     }
-
-    #[test]
-    fn a_spread_has_its_middle() {
-        let spread = |min, median, max| Spread { min, median, max };
-        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), spread(1.0, 2.5, 4.0));
-        assert_eq!(Spread::of([3.0, 9.0, 1.0]), spread(1.0, 3.0, 9.0));
-        assert_eq!(Spread::of([7.0]), spread(7.0, 7.0, 7.0));
-        assert!(Spread::of([]).median.is_nan());
-        assert_eq!(Spread::of([]).json()["median"], Value::Null);
-    }
-
-    #[test]
-    fn three_digits_are_shown() {
-        let column = column("", "", THREE_DIGITS, 0);
-        let shown = |value: f64| Cell::Number(value).shown(&column).concat();
-        let shown = [0.012_34, 1.234, 12.34, 92_517.0, f64::NAN].map(shown);
-        assert_eq!(shown, ["0.012", "1.23", "12.3", "92517", "–"]);
-    }
-
-    #[test]
-    fn cpus_are_counted() {
-        assert_eq!(count_list("0-3,6,8-9"), Some(7));
-        for damaged in ["", "3-1", "0-", "a", "0,,1", "0-18446744073709551615"] {
-            assert_eq!(count_list(damaged), None, "{damaged}");
-        }
-        assert!(online_cpus() > 0);
-    }
 }

@@ -189,21 +189,3 @@ fn plan(rounds: u32) -> Plan {
         cpu: None,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_section_that_waited_for_a_cpu_did_not_run_that_long() {
-        let us = Duration::from_micros;
-        let mut sections = Sections::default();
-        sections.add(us(160), us(10));
-        sections.add(us(2_900), us(2_750));
-        sections.add(us(170), us(900));
-        assert_eq!(sections.longest_us, [160.0, 2_900.0, 170.0]);
-        assert!((sections.ran_us - 150.0).abs() < 1e-6, "{sections:?}");
-        sections.add(us(1_000), us(20));
-        assert!((sections.ran_us - 980.0).abs() < 1e-6, "{sections:?}");
-    }
-}

@@ -231,34 +231,3 @@ fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
         attributes = attributes.get(length.next_multiple_of(4)..)?;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use fastproc_testbed::gate;
-
-    use super::*;
-
-    #[test]
-    fn the_kernel_answers_for_those_who_live() {
-        if !gate::root() {
-            return;
-        }
-        let mut taskstats = match Taskstats::open() {
-            Ok(taskstats) => taskstats,
-            Err(error) if error.to_string().contains("(CONFIG_TASKSTATS)") => {
-                gate::skipped(&error.to_string());
-                return;
-            }
-            Err(error) => panic!("root may ask for them: {error}"),
-        };
-        let me = std::process::id();
-        // More than one batch, and one pid that cannot exist: pids end at 2^22.
-        let pids = (0..=3 * BATCH).map(|index| if index == 5 { 1 << 30 } else { me });
-        assert_eq!(taskstats.query(pids).unwrap(), 3 * BATCH);
-        // No reply is left that the next request would use.
-        assert_eq!(taskstats.query([me, 1 << 30].into_iter()).unwrap(), 1);
-        // TASKSTATS_TYPE_AGGR_PID holds TASKSTATS_TYPE_PID, the requested pid.
-        let aggregate = attribute(&taskstats.replies[0][HEADER..], 4).unwrap();
-        assert_eq!(attribute(aggregate, 1), Some(&me.to_ne_bytes()[..]));
-    }
-}

@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -219,10 +219,7 @@ fn values_are_those_of_the_library_in_rust() {
         .collect();
     let ways = [
         ("bpf", SourceKind::Bpf, 0),
-        ("procfs", SourceKind::Procfs, 0),
-        ("service", SourceKind::Service, 0),
         ("service", SourceKind::Service, NOBODY),
-        ("procfs", SourceKind::Procfs, NOBODY),
         ("bpf", SourceKind::Bpf, NOBODY),
     ];
     for (name, kind, uid) in ways {
@@ -349,32 +346,6 @@ fn nobody_with_bpf(program: &Path) -> Command {
         .arg("--clear-groups")
         .arg(program);
     command
-}
-
-/// Root owns the file with the I/O counters of a non-dumpable process: the process itself cannot read it.
-#[test]
-fn an_undumpable_process_does_not_see_its_own_io() {
-    if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
-        return;
-    }
-    let prefix = common::install("undumpable");
-    let every = program(&prefix);
-    // Others may execute it, but not read it.
-    fs::set_permissions(&every, fs::Permissions::from_mode(0o711)).expect("its mode is set");
-    for source in ["bpf", "procfs"] {
-        // A shell executes the program, because a program that setpriv executes can still read any file.
-        let mut command = nobody_with_bpf(Path::new("sh"));
-        command.args(["-c", "exec \"$0\" \"$@\""]).arg(&every);
-        let values = printed(&run(command.args(["values", source, "0"]).current_dir("/")));
-        let known = |name: &str| {
-            let mut of = values.iter().filter(|(key, _)| key.1.contains(name));
-            let first = of.next().unwrap_or_else(|| panic!("{name}: {values:?}")).1;
-            assert!(of.all(|(_, value)| value.is_some() == first.is_some()));
-            first.is_some()
-        };
-        assert!(!known("_io_"), "{source}: {values:?}");
-        assert!(known("fastproc_layout_"), "{source}: {values:?}");
-    }
 }
 
 #[test]

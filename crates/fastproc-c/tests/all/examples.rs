@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::common::{NOBODY, Served, run};
-use fastproc_testbed::{Folder, gate, wait_for, wait_until};
+use fastproc_testbed::{Folder, gate};
 
 fn examples() -> Vec<PathBuf> {
     let files = fs::read_dir("examples").expect("the folder is read");
@@ -96,41 +96,10 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
     let text = run(example("cpu_shares").arg("0.2"));
     assert!(text.ends_with(" processes\n"), "{text}");
 
-    // An idle process: three of its files do not change.
-    let mut child = Command::new("sleep")
-        .arg("1000")
-        .spawn()
-        .expect("the program starts");
-    let folder = PathBuf::from(format!("/proc/{}", child.id()));
-    let sleeps =
-        || fs::read_to_string(folder.join("wchan")).is_ok_and(|wchan| wchan.contains("sleep"));
-    wait_until("sleep rests", sleeps);
-    let files = ["stat", "statm", "status"].map(|file| folder.join(file));
-    let as_user = |program: &str| {
-        let mut command = Command::new(program);
-        command.uid(uid).gid(uid);
-        command
-    };
-    let kernel = || run(as_user("cat").args(&files));
-    // The kernel may run it for a moment, or reclaim one of its pages.
-    let look = || {
-        wait_for("a look while nothing changes", || {
-            let before = kernel();
-            let ours = run(example("status").arg(child.id().to_string()));
-            (kernel() == before).then_some((before, ours))
-        })
-    };
-    // A value that changes and returns between two equal readings differs only once. This is counted.
-    let (mut before, mut ours) = look();
-    for _ in 0..2 {
-        if ours != before {
-            gate::repeated(&format!("{ours} of {before}"));
-            (before, ours) = look();
-        }
-    }
-    child.kill().expect("the child is killed");
-    child.wait().expect("the child ends");
-    assert_eq!(ours, before);
+    let text = run(example("status").arg(own.to_string()));
+    let comm = name.trim_end();
+    assert!(text.starts_with(&format!("{own} ({comm}) ")), "{text}");
+    assert!(text.contains(&format!("\nName:\t{comm}\n")), "{text}");
 }
 
 #[test]

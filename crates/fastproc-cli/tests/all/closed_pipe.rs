@@ -56,6 +56,7 @@ fn a_failed_write_is_an_error() {
         &["--version", "--json"],
         &["help", "ps"],
         &["ps", "--help"],
+        &["ps"],
         &["cat", "stat"],
     ] {
         let full = fs::File::options().write(true).open("/dev/full");

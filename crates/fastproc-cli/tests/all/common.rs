@@ -49,47 +49,6 @@ pub fn rows(arguments: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// The bytes of a JSON text: a string, or the bytes of `{"escaped": …}`.
-pub fn bytes(value: &Value) -> Vec<u8> {
-    match value {
-        Value::String(text) => text.clone().into_bytes(),
-        Value::Object(object) => unescape(object["escaped"].as_str().expect("a string")),
-        other => panic!("no text: {other}"),
-    }
-}
-
-/// Undoes the escapes that the help describes.
-#[track_caller]
-pub fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut rest = text.chars();
-    while let Some(character) = rest.next() {
-        let character = match character {
-            '\\' => match rest.next().expect("something is escaped") {
-                '\\' => '\\',
-                'n' => '\n',
-                'r' => '\r',
-                't' => '\t',
-                '0' => '\0',
-                'x' => {
-                    let digits: String = rest.by_ref().take(2).collect();
-                    bytes.push(u8::from_str_radix(&digits, 16).expect("two digits"));
-                    continue;
-                }
-                'u' => {
-                    let digits: String = rest.by_ref().take_while(|&c| c != '}').skip(1).collect();
-                    let number = u32::from_str_radix(&digits, 16).expect("digits");
-                    char::from_u32(number).expect("a character")
-                }
-                other => panic!("no escape: {other:?} in {text:?}"),
-            },
-            plain => plain,
-        };
-        bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-    }
-    bytes
-}
-
 /// Copies a program that every user may execute. Another process copies it: if this one did, the child of another test
 /// might inherit the descriptor for writing, and a file that is open for writing cannot be executed.
 #[track_caller]
@@ -224,9 +183,18 @@ impl Lines {
     }
 }
 
-/// A row of `command`, `fastproc ps --exited`, while processes start and exit by `end`: of an exited process with a
-/// known CPU share and lifetime. A snapshot may have had one of them just before it exited, and then it has no share.
-pub fn shown_of_ended(command: &mut Command, mut end: impl FnMut()) -> Value {
+/// A row of `command`, `fastproc ps`, with these fields, while processes start and exit by `end`: of an exited process with
+/// a known CPU share and lifetime. A snapshot may have had one of them just before it exited, and then it has no share.
+pub fn shown_of_ended(
+    command: &mut Command,
+    fields: &str,
+    filter: &str,
+    mut end: impl FnMut(),
+) -> Value {
+    // Processes start and exit all the time; each lives for less than a tenth of a second.
+    let arguments = "--interval 0.3 --exited --count 10000 --format ndjson -o";
+    let command = command.args(arguments.split(' '));
+    let command = command.args([fields, "--filter", filter]);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let rows = thread::spawn(move || {

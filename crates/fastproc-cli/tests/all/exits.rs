@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::common::{Lines, fastproc, run, shown_of_ended};
+use crate::common::{Lines, fastproc, shown_of_ended};
 use fastproc_testbed::{alone, gate, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -136,50 +136,12 @@ fn ps_shows_what_lived_between_two_looks() {
     let own = std::process::id();
     let filter = format!("ppid == {own} && state == X && cmdline =~ 'unmistakable'");
     let fields = "pid,pcpu,status,etime,cmdline,rss";
-    // Processes start and exit all the time; each lives for less than a tenth of a second.
-    let arguments = [
-        "ps",
-        "--interval",
-        "0.3",
-        "--exited",
-        "--count",
-        "10000",
-        "--format",
-        "ndjson",
-        "-o",
-        fields,
-        "--filter",
-        &filter,
-    ];
-    let row = shown_of_ended(&mut fastproc(&arguments), || {
+    let row = shown_of_ended(&mut fastproc(&["ps"]), fields, &filter, || {
         sh("i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; exit 3; : unmistakable");
     });
     assert_eq!(row["status"], "3", "{row}");
     assert_eq!(row["rss_bytes"], Value::Null, "{row}");
     assert_eq!(row["cmdline"][0], "sh", "{row}");
-}
-
-#[test]
-fn contradicting_options_of_exits_are_refused() {
-    let refused = |arguments: &[&str], why: &str| {
-        let output = run(arguments);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains(why), "{errors}");
-    };
-    refused(&["ps", "--exited"], "--interval");
-    refused(
-        &["ps", "--exited", "--threads", "--interval", "1"],
-        "--threads",
-    );
-    refused(
-        &["ps", "-eLf", "--exited", "--interval", "1", "--count", "1"],
-        "--threads",
-    );
-    refused(
-        &["exits", "--filter", "no_such_field == 1"],
-        "no_such_field",
-    );
 }
 
 /// Collects the lines of an output.

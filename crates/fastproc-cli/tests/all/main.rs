@@ -1,7 +1,7 @@
 //! The commands as their users see them. One module per command and view; `serve` and `top` are folders.
 //!
-//! - `fastproc ps`: `ps_usage` (options and mistakes), `ps_output` (formats), `ps_names`, `ps_as_ps` and `ps_like_ps` (beside
-//!   ps(1)), `ps_fresh`, `ps_privileges`, `ps_terminal`
+//! - `fastproc ps`: `ps_usage` (options and mistakes), `ps_names`, `ps_as_ps` (beside ps(1)), `ps_fresh`, `ps_privileges`,
+//!   `ps_terminal`
 //! - every table, text and scrape of the machine in `fixtures/`, without privileges: `frozen`
 //! - the running kernel: `live` (every field, source and error), `exits`, `containers`, `pid_namespaces`
 //! - readers of a service: `service`, `service_exits`, `service_views`
@@ -22,9 +22,7 @@ mod package;
 mod pid_namespaces;
 mod ps_as_ps;
 mod ps_fresh;
-mod ps_like_ps;
 mod ps_names;
-mod ps_output;
 mod ps_privileges;
 mod ps_terminal;
 mod ps_usage;

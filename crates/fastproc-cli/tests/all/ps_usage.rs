@@ -1,14 +1,8 @@
-//! Options of `fastproc ps`: filters, order, mistakes, pipes, exit statuses.
+//! Mistakes in options, help, and exit statuses.
 
-use crate::common;
+use std::process::Command;
 
-use std::{
-    fs::File,
-    io::{BufRead, BufReader},
-    process::{Command, Stdio},
-};
-
-use crate::common::{fastproc, output, rows, run};
+use crate::common::{output, rows, run};
 use fastproc_testbed::{Folder, Sleepers, gate};
 
 /// The exit status and the message of a failing call.
@@ -120,7 +114,23 @@ fn mistakes_are_told() {
         (&["ps", "--interval", "x"], "as in 500ms"),
         (&["ps", "--count", "3"], "--count needs --interval"),
         (&["ps", "--interval", "1", "--count", "0"], "--count"),
-        (&["ps", "extra"], "extra"),
+        (&["ps", "extra"], "type aux, ax"),
+        (&["ps", "-f", "extra"], "type aux, ax"),
+        (&["ps", "auxz"], "type aux, ax"),
+        (&["ps", "--filter", "pid > 0 && read/s > 1"], "--interval 1"),
+        (&["ps", "--sort", "pid,-minflt/s"], "--interval 1"),
+        (
+            &["ps", "--exited", "--threads", "--interval", "1"],
+            "--threads",
+        ),
+        (&["ps", "-eLf", "--exited", "--interval", "1"], "--threads"),
+        (
+            &["exits", "--filter", "no_such_field == 1"],
+            "no_such_field",
+        ),
+        (&["verify", "--source", "kmem"], "kmem"),
+        (&["cat", "--all", "maps"], "maps"),
+        (&["doctor", "--yaml"], "--yaml"),
         (&["sp"], "'sp'"),
     ] {
         let (code, message) = refused(arguments);
@@ -233,98 +243,6 @@ fn every_command_that_prints_has_json() {
     // JSON has the field of fastproc, whatever ps(1) calls by that name.
     let flags = &rows(&["-o", "flags", "-p", &own])[0]["flags"];
     assert!(flags.as_u64() > Some(0xff), "{flags}");
-}
-
-#[test]
-fn a_filter_chooses_rows() {
-    let own = std::process::id();
-    let by_pid = format!("pid == {own}");
-    assert_eq!(rows(&["--fields", "pid", "--filter", &by_pid]).len(), 1);
-    let all = rows(&["--fields", "pid,rss,kthread,cmdline", "--sort", "pid"]);
-    assert!(all.len() > 1);
-    let large = rows(&["--fields", "pid,rss", "--filter", "rss >= 1M"]);
-    assert!(!large.is_empty() && large.len() <= all.len());
-    assert!(
-        large
-            .iter()
-            .all(|row| row["rss_bytes"].as_u64() >= Some(1 << 20))
-    );
-    let threads = rows(&["--fields", "pid,kthread", "--filter", "kthread"]);
-    assert!(threads.iter().all(|row| row["kthread"] == true));
-    let by_line = format!("pid == {own} && cmdline =~ 'ps_usage' && !kthread && user != ''");
-    assert_eq!(rows(&["--fields", "pid", "--filter", &by_line]).len(), 1);
-    // The test may trace itself, so its own I/O counters are known.
-    let by_io = format!("pid == {own} and rchar > 1 and etime < 100d");
-    assert_eq!(rows(&["--fields", "pid", "--filter", &by_io]).len(), 1);
-}
-
-#[test]
-fn rows_come_in_the_order_that_was_asked_for() {
-    let pids = |arguments: &[&str]| -> Vec<u64> {
-        let arguments = [&["--fields", "pid"], arguments].concat();
-        rows(&arguments)
-            .iter()
-            .map(|row| row["pid"].as_u64().expect("a pid"))
-            .collect()
-    };
-    assert!(pids(&["--sort", "pid"]).is_sorted());
-    assert!(pids(&["--sort", "-pid"]).is_sorted_by(|a, b| a > b));
-    assert_eq!(
-        pids(&["--sort", "pid", "--top", "1"]),
-        pids(&["--sort", "pid"])[..1]
-    );
-    assert_eq!(pids(&["--sort=-rss", "--top", "3"]).len(), 3);
-    let shares = rows(&["--fields", "pcpu"]);
-    let shares: Vec<_> = shares
-        .iter()
-        .map(|row| row["pcpu"].as_f64().expect("a share"))
-        .collect();
-    assert!(shares.is_sorted_by(|a, b| a >= b), "{shares:?}");
-    let names = rows(&["--fields", "comm", "--sort", "comm"]);
-    assert!(
-        names
-            .iter()
-            .map(|row| common::bytes(&row["comm"]))
-            .is_sorted()
-    );
-}
-
-#[test]
-fn ps_ends_quietly_when_its_reader_closes() {
-    for format in ["table", "json", "ndjson", "csv"] {
-        let mut child = fastproc(&["ps", "--interval", "0.02", "--format", format])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it can be started");
-        let mut reader = BufReader::new(child.stdout.take().expect("it is piped"));
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("it writes");
-        drop(reader);
-        let output = child.wait_with_output().expect("it ends by itself");
-        assert!(output.status.success(), "{format}: {:?}", output.status);
-        let errors = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(errors, "", "{format}");
-    }
-}
-
-#[test]
-fn a_full_disk_is_told() {
-    let full = File::options()
-        .write(true)
-        .open("/dev/full")
-        .expect("the file is opened");
-    let output = fastproc(&["ps"])
-        .stdout(full)
-        .stderr(Stdio::piped())
-        .output()
-        .expect("the program starts");
-    let errors = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(
-        errors,
-        "fastproc: cannot write to standard output: No space left on device (os error 28)\n"
-    );
 }
 
 #[test]

@@ -70,23 +70,9 @@ fn ps_shows_a_user_what_lived_between_two_looks() {
     let served = Served::start("exited");
     let word = format!("inimitable-{}", std::process::id());
     let filter = format!("state == X && cmdline =~ '{word}'");
-    let arguments = [
-        "ps",
-        "--source",
-        "service",
-        "--interval",
-        "0.3",
-        "--exited",
-        "--count",
-        "10000",
-        "--format",
-        "ndjson",
-        "-o",
-        "pid,pcpu,status,etime,cmdline",
-        "--filter",
-        &filter,
-    ];
-    let row = shown_of_ended(&mut served.prepared(NOBODY, &arguments), || {
+    let mut command = served.prepared(NOBODY, &["ps", "--source", "service"]);
+    let fields = "pid,pcpu,status,etime,cmdline";
+    let row = shown_of_ended(&mut command, fields, &filter, || {
         ended_shell(NOBODY, &word);
     });
     assert_eq!(row["status"], "7", "{row}");

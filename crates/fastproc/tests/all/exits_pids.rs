@@ -1,7 +1,6 @@
-//! Exits of processes that share a pid, and a storm of them beside processes whose leader exits before their last
-//! thread.
+//! A storm of processes that share a pid, beside processes whose leader exits before their last thread.
 
-use std::{collections::HashMap, io::Read};
+use std::io::Read;
 
 use fastproc::{
     exits::{Exit, Exits},
@@ -10,79 +9,6 @@ use fastproc::{
 use fastproc_testbed::{alone, gate, wait_until};
 
 use crate::children::{python, read, until_recorded};
-
-/// Six children, one after the other, each with the pid of the first, like processes that CRIU restores.
-const SHARED_PID: &str = r"
-import ctypes, os, struct
-libc = ctypes.CDLL(None, use_errno=True)
-def child(pid):
-    ids = (ctypes.c_int * 1)(pid)
-    args = ctypes.create_string_buffer(struct.pack('10Q', 0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(ids), 1))
-    made = libc.syscall(435, args, 80)
-    if made == 0:
-        os._exit(0)
-    if made > 0:
-        os.waitpid(made, 0)
-    return made > 0
-while True:
-    first = os.fork()
-    if first == 0:
-        os._exit(0)
-    os.waitpid(first, 0)
-    # Somebody else may have got it meanwhile: then once more.
-    if all(child(first) for _ in range(5)):
-        print(first)
-        break
-";
-
-/// Exits by pid and start time.
-type Recorded = HashMap<(u32, u64), Vec<Exit>>;
-
-fn add(recorded: &mut Recorded, exit: &Exit) {
-    let key = (exit.pid, exit.start_ns);
-    recorded.entry(key).or_default().push(*exit);
-}
-
-#[test]
-fn processes_that_share_a_pid_are_recorded_once_each() {
-    if !gate::bpf() {
-        return;
-    }
-    let _alone = alone();
-    for _ in 0..20 {
-        let mut exits = Exits::builder().at_once(true).open().expect("exits open");
-        let mut parent = python(SHARED_PID);
-        let (pid, mut output) = (parent.id(), parent.stdout.take().expect("a pipe"));
-        let mut recorded = Recorded::new();
-        until_recorded(&mut exits, parent, |exit| add(&mut recorded, exit));
-        let mut shared = String::new();
-        output.read_to_string(&mut shared).expect("a number");
-        let shared: u32 = shared.trim().parse().expect("a number");
-        // Another process may have had the pid before.
-        let is_ours = |exit: &Exit| exit.pid == shared && exit.ppid.is_none_or(|of| of == pid);
-        // The kernel frees processes in any order.
-        wait_until("six exits, or that one is lost", || {
-            read(&mut exits, |exit| add(&mut recorded, exit));
-            let ours = recorded.values().filter(|all| all.iter().any(is_ours));
-            ours.count() >= 6 || exits.lost() > 0
-        });
-        // A second record of one of them would come before the exit of this child.
-        until_recorded(&mut exits, python("pass"), |exit| add(&mut recorded, exit));
-        if exits.lost() > 0 {
-            gate::repeated("exits were lost");
-            continue;
-        }
-        recorded.retain(|_, all| all.iter().any(is_ours));
-        assert_eq!(recorded.len(), 6, "{recorded:?}");
-        for all in recorded.values() {
-            assert_eq!(all.len(), 1, "{all:?}");
-            let exit = &all[0];
-            assert!(exit.end_ns.is_some() && exit.ppid == Some(pid), "{exit:?}");
-        }
-        return;
-    }
-    panic!("exits were always lost");
-}
 
 /// Families of six that share a pid, each child with its own work, and processes whose leader exits before the last
 /// thread. Prints the result of wait4(2) for each: pid, start in ticks, status, CPU time in microseconds.

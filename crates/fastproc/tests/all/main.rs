@@ -2,7 +2,7 @@
 //! each one links everything; `scripts/run-tests` runs each test in a process of its own.
 //!
 //! - processes: `walks` (the BPF sources: storms, kept records, threads, sums), `procfs`, `kernel_bytes`, `differences`,
-//!   `access` (who may read what), `examples`
+//!   `examples`
 //! - opening where something is missing: `opening`, `growth`, `unknown_kernel`
 //! - exited processes: `exits`, `exits_leaders`, `exits_pids`
 //! - counters of the machine, and cgroups: `counters_live`, `counters_latency`, `counters_text`, `cgroups`
@@ -11,7 +11,6 @@
 //!
 //! A test of one module without the kernel belongs beside its code in `src`.
 
-mod access;
 mod cgroups;
 mod children;
 mod counters_latency;

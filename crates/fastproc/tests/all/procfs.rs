@@ -8,14 +8,8 @@ use std::{
     time::Duration,
 };
 
-use fastproc::{
-    Fields, Host, Process, Table,
-    access::Access,
-    record::{Record, State},
-    source::procfs::Procfs,
-    text::{Text, Units, stat, statm, status},
-};
-use fastproc_testbed::{Brackets, Options, Testbed, wait_until};
+use fastproc::{Fields, Host, Process, Table, record::Record, source::procfs::Procfs};
+use fastproc_testbed::{Options, Testbed, wait_until};
 
 /// An idle process, killed with the test.
 struct Idle(Child);
@@ -116,47 +110,6 @@ fn every_process_is_read_in_order() {
         }
         assert!(listed.contains(&idle.pid()));
     }
-}
-
-/// Removes the number of signals that are queued for all processes of its user.
-fn without_queue(text: &str) -> String {
-    let lines = text.split_inclusive('\n');
-    lines.filter(|line| !line.starts_with("SigQ:")).collect()
-}
-
-#[test]
-fn records_render_to_the_files_that_they_came_from() {
-    let idle = Idle::start();
-    let units = Units::from(&host());
-    let format = status::Format::read(&host()).expect("the format can be learned");
-    let mut renderer = status::Renderer::new(format);
-    let mut procfs = open(Fields::THREE_FILES);
-    let read = |file: &str| {
-        fs::read_to_string(format!("/proc/{}/{file}", idle.pid())).expect("/proc shows the process")
-    };
-    let kernel = || ["stat", "statm", "status"].map(|file| without_queue(&read(file)));
-    // Its pages may be reclaimed between two readings.
-    let mut brackets = Brackets::new();
-    for _ in 0..20 {
-        let own = read("status");
-        let judged = brackets.read(kernel, || {
-            let table = procfs.collect().expect("/proc can be read");
-            let process = find(&table, idle.pid()).expect("the process is shown");
-            assert_eq!(process.state(), State::Sleeping);
-            let mut texts = [(); 3].map(|()| Text::default());
-            let [one, two, three] = &mut texts;
-            [
-                one.render(|out| stat::render(process, &units, Access::Granted, out)),
-                two.render(|out| statm::render(process, &units, out)),
-                three.render(|out| renderer.render(process, Some(own.as_bytes()), out)),
-            ]
-            .map(|text| without_queue(&String::from_utf8_lossy(text.expect("it renders"))))
-        });
-        if let Some((kernel, ours)) = judged {
-            assert_eq!(ours, kernel);
-        }
-    }
-    brackets.finish(50);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Parses the files of every process of this machine, and renders them to the same bytes. Needs no privileges.
+//! Texts of this process, rendered where something of its record is missing or hidden. Needs no privileges.
 
 use std::fs;
 
@@ -9,57 +9,11 @@ use fastproc::{
     text::{RenderError, Text, Units, stat, statm, status},
 };
 
-fn pids() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").expect("/proc can be listed");
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
 /// A record with the groups that the texts show, for parsing any of the files.
 fn empty_record() -> Record {
     let mut record = Record::default();
     record.identity.groups = Fields::THREE_FILES.bits();
     record
-}
-
-/// Compares the text of each process with the result of `again`; a process may have exited.
-fn compare(file: &str, mut again: impl FnMut(&[u8]) -> Vec<u8>) {
-    let mut compared = 0;
-    for pid in pids() {
-        let Ok(text) = fs::read(format!("/proc/{pid}/{file}")) else {
-            continue;
-        };
-        let again = again(&text);
-        assert_eq!(
-            String::from_utf8_lossy(&again),
-            String::from_utf8_lossy(&text),
-            "/proc/{pid}/{file}"
-        );
-        assert_eq!(again, text, "/proc/{pid}/{file}");
-        compared += 1;
-    }
-    assert!(compared > 0, "no process was compared");
-}
-
-#[test]
-fn status_survives() {
-    let host = Host::read().expect("the host can be asked");
-    let format = status::Format::read(&host).expect("the format can be learned");
-    // Any bit can carry the value from text to text.
-    let mut renderer = status::Renderer::new(format.with_thp_disable_bit(Some(24)));
-    let mut text = Text::default();
-    compare("status", |own| {
-        let mut record = empty_record();
-        let mut pool = Vec::new();
-        status::parse(own, renderer.format(), &mut record, &mut pool)
-            .expect("the kernel's text parses");
-        let process = Process::new(&record, &pool);
-        let kernel_text = renderer.needs_kernel_text(process).then_some(own);
-        text.render(|out| renderer.render(process, kernel_text, out))
-            .expect("it renders")
-            .to_vec()
-    });
 }
 
 #[test]

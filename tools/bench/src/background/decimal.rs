@@ -199,22 +199,3 @@ fn pairs(out: &mut [u8], at: usize, mut n: u64) -> usize {
     let len = 8 * eights + leading_eight(n as u32, &mut digits[eights]);
     turn_round(digits.as_flattened(), len, out, at)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_method_writes_what_the_standard_library_does() {
-        let tens = (0..20).map(|power| 10_u64.pow(power));
-        let twos = (0..64).map(|power| 1_u64 << power);
-        let edges = tens.chain(twos).flat_map(|n| [n - 1, n, n + 1]);
-        let numbers: Vec<u64> = edges.chain(0..110_000).chain([u64::MAX]).collect();
-        let expected: String = numbers.iter().map(u64::to_string).collect();
-        for (case, all) in METHODS {
-            let mut out = vec![0; 32 * numbers.len()];
-            let end = all(&numbers, &mut out);
-            assert!(out[..end] == *expected.as_bytes(), "{case}");
-        }
-    }
-}

@@ -85,25 +85,6 @@ fn a_tenth_runs_when_it_is_woken() {
 }
 
 #[test]
-fn one_set_does_not_hold_another() {
-    let (first, second) = (Idle::start(3).unwrap(), Idle::start(3).unwrap());
-    let (of_first, of_second) = (children(pid(&first)), children(pid(&second)));
-    drop(first);
-    assert!(!of_first.iter().any(is_there));
-    assert_eq!(of_second.iter().filter(|child| is_there(child)).count(), 3);
-}
-
-#[test]
-fn no_child_remains_when_the_spawner_is_killed() {
-    let idle = Idle::start(50).unwrap();
-    let children = children(pid(&idle));
-    assert_eq!(children.len(), 50);
-    kill_process(idle.spawner, Signal::KILL).unwrap();
-    wait_until_dead(&children);
-    drop(idle);
-}
-
-#[test]
 fn nothing_remains_after_sigkill() {
     let mut host = Command::new(env::current_exe().unwrap())
         .args([

@@ -144,26 +144,3 @@ impl Crowd {
 fn meminfo(name: &str) -> Result<u64, Failure> {
     bytes("/proc/meminfo", name)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crowd_grows_and_a_list_without_one_of_them_is_an_error() {
-        let mut crowd = Crowd::new().unwrap();
-        crowd.grow_to(20).unwrap();
-        crowd.grow_to(50).unwrap();
-        let pids: Vec<u32> = crowd.pids().collect();
-        assert_eq!((pids.len(), crowd.groups()), (50, 2));
-        assert_eq!(crowd.sample(10).len(), 10);
-        let check = |pids: &[u32]| crowd.check(pids.iter().copied(), "the list");
-        check(&pids).unwrap();
-        check(&[&pids[..], &[1]].concat()).unwrap();
-        let error = check(&pids[1..]).unwrap_err().to_string();
-        assert!(error.starts_with("the list lacks 1 of 50"), "{error}");
-        let error = check(&[&pids[..], &pids[..1]].concat()).unwrap_err();
-        assert!(error.to_string().ends_with("twice"), "{error}");
-        assert!(meminfo("MemTotal:").unwrap() > meminfo("MemFree:").unwrap());
-    }
-}

@@ -26,16 +26,6 @@ fn parent(pid: u32) -> Option<u32> {
         .ok()
 }
 
-/// The value of a field of status, or "".
-pub fn status(pid: u32, key: &str) -> String {
-    let text = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-    value.unwrap_or_default().trim().to_owned()
-}
-
 /// The threads of a process, in order; none if it has ended.
 pub fn threads(pid: u32) -> impl Iterator<Item = u32> {
     let mut tids: Vec<u32> = numbers(&format!("/proc/{pid}/task")).collect();

@@ -1,6 +1,5 @@
 //! The testbed keeps its promises.
 
-mod command;
 mod gone;
 mod storm;
 mod testbed;

@@ -1,13 +1,12 @@
 //! The testbed keeps its promises: `/proc` shows each test process as promised, and none outlives the testbed.
 
-use crate::gone;
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
 
-use crate::gone::{is_gone, kill, stat, status, threads};
-use fastproc_testbed::{Expect, Options, Testbed, TestbedError, Why, catalogue, gate};
-
-fn open(labels: &[&str]) -> Testbed {
-    Testbed::open(&Options::only(labels.iter().copied())).unwrap()
-}
+use crate::gone::{self, is_gone, kill, stat};
+use fastproc_testbed::{Options, Testbed, Why, catalogue, gate};
 
 #[test]
 fn every_process_is_there_or_absent_with_a_reason() {
@@ -65,117 +64,6 @@ fn every_process_is_there_or_absent_with_a_reason() {
     );
 }
 
-// The testbed's own reader checks the promises; another reader checks these.
-
-#[test]
-fn a_dead_leader_has_threads_that_live() {
-    let testbed = open(&["dead-leader"]);
-    let pid = testbed.process("dead-leader").unwrap().pid;
-    // Threads have started when the testbed opens; on a busy machine they may not rest yet.
-    gone::wait_until(|| {
-        let states: Vec<char> = threads(pid)
-            .map(|tid| stat(&format!("{pid}/task/{tid}")).unwrap().0)
-            .collect();
-        if states == ['Z', 'S', 'S', 'S'] {
-            Ok(())
-        } else {
-            Err(format!("threads in the states {states:?}"))
-        }
-    });
-}
-
-#[test]
-fn traced_names_its_tracer() {
-    let testbed = open(&["traced", "traced-child"]);
-    for (tracer, traced) in [("tracer", "traced"), ("tracing-parent", "traced-child")] {
-        let [tracer, traced] = [tracer, traced].map(|label| testbed.process(label).unwrap().pid);
-        assert_eq!(status(traced, "TracerPid"), tracer.to_string());
-        assert_eq!(stat(&traced.to_string()).unwrap().0, 't');
-    }
-}
-
-#[test]
-fn an_orphan_belongs_to_the_supervisor() {
-    let testbed = open(&["orphan"]);
-    assert_eq!(
-        status(testbed.process("orphan").unwrap().pid, "PPid"),
-        testbed.supervisor_pid().to_string()
-    );
-}
-
-#[test]
-fn nested_namespaces_number_from_one() {
-    let testbed = open(&["pidns-3"]);
-    if testbed.processes().is_empty() {
-        gate::skipped(&format!("{:?}", testbed.absent()));
-        return;
-    }
-    let numbers = |label: &str| {
-        let text = status(testbed.process(label).unwrap().pid, "NSpid");
-        text.split_whitespace()
-            .skip(1)
-            .map(|word| word.parse().unwrap())
-            .collect::<Vec<u32>>()
-    };
-    assert_eq!(numbers("pidns-1"), [1]);
-    assert_eq!(numbers("pidns-2"), [2, 1]);
-    assert_eq!(numbers("pidns-3"), [3, 2, 1]);
-    assert_eq!(numbers("pidns-3-second"), [4, 3, 2]);
-}
-
-#[test]
-fn groups_are_counted() {
-    let testbed = open(&["groups-300"]);
-    let Some(process) = testbed.process("groups-300") else {
-        gate::skipped(&format!("it needs root: {:?}", testbed.absent()));
-        return;
-    };
-    let groups = status(process.pid, "Groups");
-    assert_eq!(groups.split_whitespace().count(), 300);
-    assert!(groups.starts_with("5000 5003 "), "{groups}");
-}
-
-#[test]
-fn relatives_are_related() {
-    let testbed = open(&[
-        "vfork-child",
-        "clone-vm",
-        "clone-sighand",
-        "terminal-leader",
-    ]);
-    for (parent, child) in [
-        ("vfork-parent", "vfork-child"),
-        ("clone-vm", "clone-vm-child"),
-        ("clone-sighand", "clone-sighand-child"),
-        ("terminal-leader", "terminal-background"),
-    ] {
-        let (Some(parent), Some(child)) = (testbed.process(parent), testbed.process(child)) else {
-            gate::skipped(&format!("{parent}: {:?}", testbed.absent()));
-            continue;
-        };
-        assert_eq!(status(child.pid, "PPid"), parent.pid.to_string());
-        assert_eq!(status(child.pid, "Tgid"), child.pid.to_string());
-    }
-}
-
-#[test]
-fn a_label_that_does_not_exist_is_refused() {
-    let result = Testbed::open(&Options::only(["zombie", "unicorn"]));
-    assert!(matches!(result, Err(TestbedError::UnknownLabel(label)) if label == "unicorn"));
-}
-
-#[test]
-fn only_what_was_asked_for_is_started() {
-    let testbed = open(&["stopped"]);
-    let labels: Vec<_> = testbed
-        .processes()
-        .iter()
-        .map(|process| process.label)
-        .collect();
-    assert_eq!(labels, ["stopped"]);
-    assert_eq!(testbed.processes()[0].expect, [Expect::State('T')]);
-}
-
 #[test]
 fn nothing_remains_after_drop() {
     let testbed = Testbed::open(&Options::default()).unwrap();
@@ -219,13 +107,21 @@ fn nothing_remains_after_the_supervisor_is_killed() {
 }
 
 #[test]
-fn a_testbed_outlives_the_thread_that_opened_it() {
-    let testbed = std::thread::spawn(|| open(&["idle", "zombie"]))
-        .join()
+fn the_processes_of_the_command_die_when_it_is_killed() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fastproc-testbed"))
+        .args(["--only", "idle,traced,dead-leader,clone-vm,pidns-3"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
         .unwrap();
-    for process in testbed.processes() {
-        gone::wait_until(|| process.check().map_err(|mismatch| mismatch.to_string()));
-        assert!(!is_gone((process.pid, process.starttime)));
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for _ in 0..5 {
+        let line = lines.next().unwrap().unwrap();
+        assert!(stat(line.split_once('\t').unwrap().0).is_some(), "{line}");
     }
-    assert_eq!(testbed.processes().len(), 2);
+    let all = gone::descendants(child.id());
+    assert!(all.len() > 5);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    gone::wait_until_gone(&all);
 }

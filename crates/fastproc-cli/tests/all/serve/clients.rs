@@ -26,32 +26,6 @@ const PARTS: usize = 8;
 /// by some hundred KiB, and later not at all.
 const LEFT_BYTES: u64 = 700;
 
-#[test]
-fn slow_clients_hold_nobody_up() {
-    let server = Server::start(&["--min-interval", "200ms"]);
-    let mut slow: Vec<Client> = (0..50).map(|_| server.connect()).collect();
-    for (at, client) in slow.iter_mut().enumerate() {
-        match at % 3 {
-            // Sends nothing.
-            0 => {}
-            1 => client.send(HALF).expect("the request is sent"),
-            // Requests more than any buffer holds, and never reads. It may fail to send everything.
-            _ => client.flood(WHOLE, 400),
-        }
-    }
-    // Other clients are answered meanwhile, on new connections and on a kept one.
-    let mut kept = server.connect();
-    for _ in 0..20 {
-        assert_eq!(server.get("/metrics", &[]).status, 200);
-        assert_eq!(kept.get("/metrics", &[]).status, 200);
-        assert_eq!(kept.get("/-/healthy", &[]).status, 200);
-    }
-    // The slow ones time out: the server closes their connections.
-    for client in slow.iter_mut().skip(1).step_by(3) {
-        client.wait_for_end();
-    }
-}
-
 /// A connection without a request is closed for one with a request; the others stay.
 #[test]
 fn the_connection_that_is_idle_for_the_longest_time_gives_way() {

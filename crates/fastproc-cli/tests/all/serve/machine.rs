@@ -109,24 +109,6 @@ fn a_file_system_that_is_covered_here_has_the_figures_of_process_1() {
 }
 
 #[test]
-fn mounts_whose_names_are_not_utf_8_are_exported_and_differ() {
-    let folder = Folder::new("machine");
-    let outer = r#"
-        for name in "$(printf 'u\377')" "$(printf 'u\376')"; do
-            mkdir "$0/$name"
-            mount -t tmpfs -o size=1m "$name" "$0/$name"
-        done
-    "#;
-    let Some(once) = Once::take(&folder, outer, "exec \"$@\"", &["--collector.filesystem"]) else {
-        return;
-    };
-    for name in [r"u\xff", r"u\xfe"] {
-        let point = format!("{}/{name}", folder.display());
-        assert_eq!(once.size(&point), (Some(MIB), Some(0.0)));
-    }
-}
-
-#[test]
 fn a_file_system_that_cannot_be_reached_has_no_figures() {
     let Some((folder, once)) = take(WITHOUT_PTRACE, &[]) else {
         return;

@@ -135,40 +135,6 @@ fn a_wrong_file_changes_nothing_and_is_told() {
     });
 }
 
-#[test]
-fn a_request_reloads_where_that_is_allowed() {
-    let folder = Folder::new();
-    let name = format!("fpml{}", std::process::id());
-    let _actor = Actor::start(&folder, &name);
-    let config = folder.write("groups.yml", &group_of(&name, "before"));
-    let arguments = ["--config", &config, "--source=procfs"];
-    let ask = |server: &Server, method: &str| {
-        let mut client = server.connect();
-        let request = format!("{method} /-/reload HTTP/1.1\r\nHost: here\r\n\r\n");
-        client
-            .send(request.as_bytes())
-            .expect("the request is sent");
-        client.response().expect("it answers")
-    };
-    let closed = Server::start(&arguments);
-    for method in ["GET", "POST", "PUT"] {
-        assert_eq!(ask(&closed, method).status, 403, "{method}");
-    }
-    let open = Server::start(&[&arguments[..], &["--web.enable-lifecycle"]].concat());
-    assert_eq!(ask(&open, "GET").status, 405);
-    for (method, called) in [("POST", "posted"), ("PUT", "put")] {
-        folder.write("groups.yml", &group_of(&name, called));
-        assert_eq!(ask(&open, method).status, 200, "{method}");
-        assert_eq!(procs(&open.scrape(), called), Some(1.0));
-    }
-    folder.write("groups.yml", "process_names: 5\n");
-    let answer = ask(&open, "POST");
-    assert_eq!(answer.status, 500);
-    assert!(answer.text().contains("groups.yml:1"), "{}", answer.text());
-    assert_eq!(procs(&open.scrape(), "put"), Some(1.0));
-    assert_eq!(procs(&closed.scrape(), "before"), Some(1.0));
-}
-
 /// Only root may read the key, and the server is no longer root.
 #[test]
 fn users_and_certificates_are_read_again_and_never_taken_away() {

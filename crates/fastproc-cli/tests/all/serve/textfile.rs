@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, process::Command};
 use fastproc_testbed::{gate, wait_until};
 
 use crate::serve::{
-    FASTPROC, exposition::Metrics, folder::Folder, node_exporter::NodeExporter, server::Server,
+    exposition::Metrics, folder::Folder, node_exporter::NodeExporter, server::Server,
 };
 
 const ERROR: &str = "node_textfile_scrape_error";
@@ -167,29 +167,4 @@ fn a_file_that_cannot_be_told_is_left_out_and_said_once() {
         .map(|(_, labels, _)| &*labels["file"])
         .collect();
     assert_eq!(files, [&*rest]);
-}
-
-#[test]
-fn a_wrong_file_is_named_on_standard_error_of_a_single_snapshot() {
-    for (text, is_wrong) in [("node_left 1\n", false), ("node_left one\n", true)] {
-        let folder = Folder::new();
-        let path = folder.write("left.prom", text);
-        let output = Command::new(FASTPROC)
-            .args([
-                "serve",
-                "--source=procfs",
-                "--procnames=none",
-                "--once-to-stdout-delay=1ms",
-            ])
-            .arg("--collector.textfile")
-            .arg("--collector.textfile.directory")
-            .arg(folder.path())
-            .output()
-            .expect("it can be started");
-        let (text, errors) = (output.stdout, String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{errors}");
-        assert_eq!(errors.contains(&path), is_wrong, "{errors}");
-        let metrics = Metrics::parse(std::str::from_utf8(&text).expect("UTF-8"));
-        assert_eq!(metrics.get(ERROR, &[]), Some(f64::from(u8::from(is_wrong))));
-    }
 }

@@ -1,7 +1,6 @@
-//! `fastproc top` on a real pseudoterminal: the screens, every key, and the ways to leave.
+//! `fastproc top` on a real pseudoterminal: the screens, and the ways to leave.
 
 mod cgroups;
-mod keys;
 mod leaving;
 mod live;
 mod mouse;
@@ -10,4 +9,4 @@ mod recording;
 mod screens;
 mod storm;
 mod targets;
-mod terminal;
+pub mod terminal;

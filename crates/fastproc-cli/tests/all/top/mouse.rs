@@ -128,17 +128,6 @@ fn a_click_chooses_a_row_and_a_heading_sorts_by_it() {
     top.until("back", |text| processes.order(text) == ENDS);
 }
 
-#[test]
-fn the_wheel_moves_by_three() {
-    let processes = Processes::start("wheel");
-    let mut top = processes.on_a_terminal(processes.command());
-    let first = processes.lines(&top.text())[0].0;
-    for (button, end) in [(65, ENDS[3]), (65, ENDS[4]), (64, ENDS[1])] {
-        click(&mut top, button, first);
-        until_chosen(&processes, &mut top, end);
-    }
-}
-
 /// All colours on the screen, foreground and background.
 fn colours(top: &Terminal) -> Vec<vt100::Color> {
     let (lines, columns) = top.screen().size();

@@ -146,22 +146,3 @@ fn the_tables_of_a_recording_end_with_it() {
         .collect();
     assert_eq!(times, ["09:30:01", "09:30:02", "09:30:03"], "{text}");
 }
-
-#[test]
-fn options_of_top_are_refused_with_what_to_type() {
-    for (options, instead) in [
-        (&["-c"][..], "command lines are shown"),
-        (&["-b", "-n1", "-w", "200"], "COLUMNS=200"),
-        (&["-o", "%CPU"], "--sort -pcpu"),
-        (&["-o", "+%MEM"], "--sort -pmem"),
-        (&["-o", "RES"], "--sort -rss"),
-        (&["-i"], "--filter 'pcpu > 0'"),
-        (&["-U", "root"], "-u root"),
-    ] {
-        let refused = top(options);
-        let text = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(2), "{options:?}: {text}");
-        assert!(text.contains(instead), "{options:?}: {text}");
-        assert_eq!(text.lines().count(), 1, "{text}");
-    }
-}

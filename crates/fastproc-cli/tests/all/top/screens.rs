@@ -7,13 +7,8 @@ use super::{
     terminal::Terminal,
 };
 
-/// Shows a synthetic recording of three snapshots, and stays at the last of them.
-pub fn at_its_end(recording: &Recording, lines: u16, columns: u16) -> Terminal {
-    at_its_end_in("C.UTF-8", recording, lines, columns)
-}
-
-/// The same in this locale.
-fn at_its_end_in(locale: &str, recording: &Recording, lines: u16, columns: u16) -> Terminal {
+/// Shows a synthetic recording of three snapshots in this locale, and stays at the last of them.
+fn at_its_end(locale: &str, recording: &Recording, lines: u16, columns: u16) -> Terminal {
     let arguments = ["--replay", recording.path(), "--interval", "1000"];
     let mut command = Terminal::command(&arguments);
     command.env("LC_ALL", locale);
@@ -57,7 +52,7 @@ fn the_same_recording_shows_the_same_screen() {
     ] {
         let ascii = name.strip_prefix("ascii-");
         let locale = if ascii.is_some() { "C" } else { "C.UTF-8" };
-        let mut top = at_its_end_in(locale, recording, lines, columns);
+        let mut top = at_its_end(locale, recording, lines, columns);
         top.press(keys);
         let sign = sign(ascii.unwrap_or(name));
         top.until(sign, |text| text.contains(sign));

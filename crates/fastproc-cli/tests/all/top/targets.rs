@@ -115,24 +115,6 @@ fn a_signal_goes_to_whom_the_key_meant_though_the_table_moves() {
 }
 
 #[test]
-fn a_nice_value_is_for_whom_the_key_meant_though_the_table_moves() {
-    let pair = Pair::start(5102);
-    let mut top = pair.top();
-    top.press("r");
-    top.until_shown("Nice value (-20 to 19): ");
-    pair.swap(&mut top);
-    top.press("7");
-    top.until_shown("Nice value (-20 to 19): 7");
-    top.press("\r");
-    let text = top.until_shown("(y/n)");
-    let question = format!("Set the nice value 7 of {}", pair.question());
-    assert!(text.contains(&question), "{text}");
-    top.press("y");
-    let row = format!("{} {:>2} {}", pair.first.id(), 7, pair.names[0]);
-    top.until_shown(&row);
-}
-
-#[test]
 fn a_process_that_exited_gets_no_signal_prompt() {
     let mut pair = Pair::start(5103);
     let mut top = pair.top();
@@ -180,36 +162,6 @@ fn keys_act_on_the_row_that_was_shown() {
     }
 }
 
-/// The same without stopping: on whichever screen comes before, the first row counts.
-#[test]
-fn details_are_of_the_row_that_was_drawn_last() {
-    let pair = Pair::start(5106);
-    let mut top = pair.top();
-    for round in 0..20 {
-        // The one with the higher nice value is first.
-        pair.set_nice(round % 2, 0);
-        pair.set_nice(1 - round % 2, 19);
-        top.press("\r");
-        top.until("somebody in detail", |text| in_detail(text).is_some());
-        top.press("\x1b");
-        top.until_shown("F10Quit");
-        top.until("the table", |text| in_detail(text).is_none());
-    }
-    let (mut before, mut met) = (None, 0);
-    for screen in top.screens() {
-        match (in_detail(&screen), before) {
-            (Some(pid), Some(row)) => {
-                assert_eq!(pid, pair.pid(row));
-                met += 1;
-                before = None;
-            }
-            (Some(_), None) => {}
-            (None, _) => before = pair.first_of(&screen).or(before),
-        }
-    }
-    assert_eq!(met, 20);
-}
-
 /// Without the markers of a bracketed paste, text looks like keys. It must not change a process.
 #[test]
 fn pasted_text_ends_no_process() {
@@ -222,23 +174,6 @@ fn pasted_text_ends_no_process() {
     for child in [&mut pair.first, &mut pair.second] {
         assert!(child.try_wait().expect("our child").is_none());
     }
-}
-
-/// The text after a `q` in a pasted text would be a command for the shell.
-#[test]
-fn pasted_text_does_not_leave_and_writes_no_settings() {
-    let pair = Pair::start(5107);
-    let mut top = pair.top();
-    top.press("0W0q0G");
-    top.until_shown("faster than a person types");
-    for _ in 0..3 {
-        top.press("?");
-        top.until_shown("to the first row");
-        top.press("\x1b");
-        top.until_shown("F10Quit");
-    }
-    let wrote = |screen: &String| screen.contains("cannot write /proc/nowhere");
-    assert!(!top.screens().iter().any(wrote));
 }
 
 /// A stalled connection delivers several keys at once.

@@ -3,24 +3,9 @@
 use super::*;
 use crate::{
     access::Reader, base::namespaces::INITIAL_USER_NS, records::record::Users,
-    snapshot::exit::Program,
+    rules::access::tests::USERS as USER, snapshot::exit::Program,
 };
 
-const USERS: Users = Users {
-    uid: 1000,
-    euid: 1000,
-    suid: 1000,
-    fsuid: 1000,
-    gid: 100,
-    egid: 100,
-    sgid: 100,
-    fsgid: 100,
-};
-const USER: Owner = Owner {
-    users: USERS,
-    user_ns: INITIAL_USER_NS,
-    cap_permitted: 0,
-};
 const ROOT: Owner = Owner {
     users: Users {
         uid: 0,
@@ -112,8 +97,14 @@ fn a_line_is_shown_to_who_owned_the_process_at_the_exec_and_at_the_end() {
         ..USER
     };
     let other = |users| Owner { users, ..USER };
-    let saved = other(Users { suid: 0, ..USERS });
-    let group = other(Users { egid: 0, ..USERS });
+    let saved = other(Users {
+        suid: 0,
+        ..USER.users
+    });
+    let group = other(Users {
+        egid: 0,
+        ..USER.users
+    });
     for (at_exec, at_end, shows) in [
         (USER, USER, true),
         (ROOT, USER, false),

@@ -179,7 +179,7 @@ fn is_dumpable(target: Process<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{
         records::{
@@ -222,7 +222,7 @@ mod tests {
         ..USER
     };
     /// The owner of the user's processes.
-    const USERS: Owner = Owner {
+    pub(crate) const USERS: Owner = Owner {
         users: Users {
             uid: 1000,
             euid: 1000,

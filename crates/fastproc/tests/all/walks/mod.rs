@@ -14,13 +14,11 @@ mod threads;
 
 use std::{
     collections::{HashMap, HashSet},
-    fs,
-    process::Command,
     thread::sleep,
     time::{Duration, Instant},
 };
 
-use fastproc::{Baseline, Collector, Fields, Process, SourceKind};
+use fastproc::{Collector, Fields, Process, SourceKind};
 use fastproc_testbed::{
     Brackets, Change, Changing, GROUPS, GUARD, Options, Sleepers, Storm, Testbed, alone, gate,
     wait_for, wait_until,
@@ -326,90 +324,6 @@ fn the_arrays_go_back_after_a_burst() {
             collectors.each_ref().map(bytes)
         );
         sleep(Duration::from_millis(100));
-    }
-}
-
-/// Signal actions that are reused from the last walk equal those that are read again.
-#[test]
-fn reused_signal_actions_are_the_same() {
-    if !gate::bpf() {
-        return;
-    }
-    let sleepers = Sleepers::start(100);
-    let mut reusing = open(SourceKind::Bpf, Fields::SIGNALS);
-    let mut reused = 0;
-    for round in 0..20 {
-        let mut short_lived = Command::new("true").spawn().expect("true(1) can be run");
-        let snapshot = reusing.snapshot().expect("a snapshot can be made");
-        reused += snapshot.stats().reused_actions;
-        // Actions that this collector reuses were read when it was opened.
-        let mut fresh = open(SourceKind::Bpf, Fields::SIGNALS);
-        let other = fresh.snapshot().expect("a snapshot can be made");
-        for pid in sleepers.pids() {
-            let sets = [snapshot, other].map(|snapshot| {
-                let signals = *snapshot
-                    .get(pid)
-                    .and_then(Process::signals)
-                    .expect("it sleeps");
-                (signals.ignored, signals.caught)
-            });
-            assert_eq!(sets[0], sets[1], "round {round}, process {pid}");
-        }
-        short_lived.wait().expect("true(1) ends");
-    }
-    assert!(reused > 1000, "only {reused} were reused");
-}
-
-#[test]
-fn a_difference_tells_born_gone_and_busy() {
-    if !gate::bpf() {
-        return;
-    }
-    for source in SourceKind::LOCAL {
-        let mut collector = open(source, Fields::TOP);
-        let mut before = Baseline::default();
-        let sleeper = Sleepers::start(1);
-        let shell = Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .spawn();
-        let spinner = Sleepers(vec![shell.expect("sh(1) can be run")]);
-        before.set(&collector.snapshot().expect("a snapshot can be made"));
-        let (ends, spins) = (sleeper.0[0].id(), spinner.0[0].id());
-        drop(sleeper);
-        let late = Sleepers::start(1);
-        let born = late.0[0].id();
-        // Others may use the CPUs for long, and procfs counts in ticks.
-        let used = || {
-            let stat =
-                fs::read_to_string(format!("/proc/{spins}/stat")).expect("/proc shows the process");
-            let (_, values) = stat.rsplit_once(')').expect("a name");
-            let times = values.split(' ').skip(12).take(2);
-            times
-                .filter_map(|ticks| ticks.parse::<u64>().ok())
-                .sum::<u64>()
-        };
-        let used_before = used();
-        wait_until("ten ticks of a busy loop", || used() >= used_before + 10);
-        let now = collector.snapshot().expect("a snapshot can be made");
-        let change = |pid| {
-            before
-                .changes(&now)
-                .find(|change| change.process.pid() == pid)
-        };
-        let busy = change(spins)
-            .and_then(|change| change.cpu_share)
-            .expect("it spins");
-        let idle = change(born).expect("it was born");
-        assert!(busy > 0.0, "{source}: it used nothing");
-        assert!(
-            idle.born && !change(spins).expect("it spins").born,
-            "{source}"
-        );
-        assert!(
-            before.gone(&now).any(|gone| gone.pid == ends),
-            "{source}: it is not missed"
-        );
-        assert!(change(ends).is_none());
     }
 }
 

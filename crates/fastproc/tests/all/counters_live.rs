@@ -1,0 +1,163 @@
+//! The machine's counters: typed values, and files that `fastproc verify` does not compare line by line. Needs root:
+//! otherwise the tests report that, and prove nothing.
+
+use std::{fs, process::Command, thread, time::Duration};
+
+use fastproc::{
+    counters::{Counters, MachineFile, Options, Want},
+    text::{machine_stat::MachineStat, vmstat::VmStat},
+};
+use fastproc_testbed::{Folder, gate, name_of, wait_until};
+
+/// Opens with the programs, which must load wherever possible.
+#[track_caller]
+fn open(options: Options) -> Option<Counters> {
+    if !gate::bpf() {
+        return None;
+    }
+    let counters = options
+        .open()
+        .expect("/proc/stat and /proc/vmstat can be read");
+    let refused = counters.unavailable().map(ToString::to_string);
+    assert_eq!(refused, None, "the programs are refused");
+    Some(counters)
+}
+
+/// Reads lines that the kernel computes each time, so that they can be compared.
+fn exact() -> Options {
+    let options = Options::new().line_by_line(true);
+    options.text_latency(Duration::ZERO)
+}
+
+#[test]
+fn the_typed_values_are_the_texts() {
+    let Some(counters) = open(exact()) else {
+        return;
+    };
+    let mut reader = counters.reader();
+    let (stat, vmstat) = reader
+        .stat_and_vmstat()
+        .map(|(stat, vmstat)| (stat.to_vec(), vmstat.to_vec()))
+        .expect("both");
+    let sample = reader.sample();
+    let parsed = MachineStat::parse(&stat).expect("our text parses");
+    assert_eq!(parsed.irqs, sample.stat.irqs);
+    assert_eq!(parsed.cpus.len(), sample.stat.cpus.len());
+    assert_eq!(
+        parsed.total.idle().as_millis() / 10,
+        sample.stat.total.idle().as_millis() / 10
+    );
+    assert_eq!(
+        VmStat::parse(&vmstat).expect("our text parses"),
+        sample.vmstat
+    );
+
+    let earlier = reader
+        .collect(Want::STAT | Want::VMSTAT)
+        .expect("it collects")
+        .clone();
+    wait_until("a tick, a switch and an interrupt", || {
+        std::hint::black_box(vec![0_u8; 1 << 16]);
+        let later = reader
+            .collect(Want::STAT | Want::VMSTAT)
+            .expect("it collects");
+        let change = later.since(&earlier);
+        if change.total().busy() == Duration::ZERO {
+            return false;
+        }
+        // A tick may come without a switch: the pause causes one, and its end is an interrupt.
+        thread::sleep(Duration::from_millis(1));
+        change.ctxt() > 0 && change.intr() > 0
+    });
+    let later = reader.sample();
+    let change = later.since(&earlier);
+    assert!(change.elapsed() > Duration::ZERO);
+    assert!(change.busy() > 0.0);
+    assert!(change.vm("pgalloc_normal").is_some_and(|pages| pages >= 0));
+    assert!(change.per_second(change.ctxt() as f64) > 0.0);
+}
+
+/// Panics unless each line of ours equals the kernel's if that was stable, and otherwise has the same words and numbers
+/// between the kernel's. Returns how many were stable.
+fn lines_are_between(file: &str, before: &[u8], ours: &[u8], after: &[u8]) -> usize {
+    let [before, ours, after] = [before, ours, after].map(String::from_utf8_lossy);
+    let [before, ours, after] =
+        [&before, &ours, &after].map(|text| text.lines().collect::<Vec<_>>());
+    let same_lines = [before.len(), after.len()] == [ours.len(); 2];
+    assert!(same_lines, "{file}: {before:#?} {ours:#?} {after:#?}");
+    let mut still = 0;
+    for ((before, ours), after) in before.into_iter().zip(ours).zip(after) {
+        if before == after {
+            assert_eq!(ours, before, "{file}");
+            still += 1;
+            continue;
+        }
+        let words = [before, ours, after].map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let count = words.each_ref().map(Vec::len);
+        assert_eq!(count, [count[1]; 3], "{file}: {before} {ours} {after}");
+        for place in 0..count[1] {
+            let [before, ours, after] = words.each_ref().map(|words| words[place]);
+            let number = str::parse::<u64>;
+            let inside = match [before, ours, after].map(number) {
+                [Ok(before), Ok(ours), Ok(after)] => (before..=after).contains(&ours),
+                _ => [before, after] == [ours; 2],
+            };
+            assert!(inside, "{file}: {before} {ours} {after}");
+        }
+    }
+    still
+}
+
+#[test]
+fn the_other_files_are_the_kernels() {
+    let Some(counters) = open(exact()) else {
+        return;
+    };
+    let mut reader = counters.reader();
+    for file in [MachineFile::Softirqs, MachineFile::Interrupts] {
+        let kernel = || fs::read(file.path()).expect("the kernel has this file");
+        let mut still = 0;
+        for _ in 0..300 {
+            let before = kernel();
+            let ours = reader.text(file).expect("it reads").to_vec();
+            let after = kernel();
+            still += lines_are_between(file.path(), &before, &ours, &after);
+        }
+        println!("{}: {still} lines stood still", file.path());
+        assert!(still > 300, "{still}");
+    }
+}
+
+/// Runs the test again, in its own mount namespace.
+#[test]
+fn a_mount_is_noticed() {
+    if std::env::var_os("FASTPROC_OWN_MOUNTS").is_none() {
+        if !gate::root() || !gate::programs(&["unshare"]) {
+            return;
+        }
+        let own = std::env::current_exe().expect("a test has a file");
+        let status = Command::new("unshare")
+            .args(["--mount", "--propagation", "private"])
+            .arg(own)
+            .args(["--exact", name_of(a_mount_is_noticed), "--nocapture"])
+            .env("FASTPROC_OWN_MOUNTS", "1")
+            .status();
+        let status = status.expect("unshare is installed");
+        assert!(status.success(), "it failed there");
+        return;
+    }
+    let mut reader = exact().bpf(false).open().expect("it opens").reader();
+    let before = reader.text(MachineFile::Mtab).expect("it reads").to_vec();
+    for _ in 0..3 {
+        assert_eq!(reader.text(MachineFile::Mtab).expect("it reads"), before);
+    }
+    let directory = Folder::new("mount");
+    let flags = rustix::mount::MountFlags::empty();
+    rustix::mount::mount("fastproc-test", &*directory, "tmpfs", flags, None)
+        .expect("a tmpfs can be mounted");
+    let after = reader.text(MachineFile::Mtab).expect("it reads").to_vec();
+    rustix::mount::unmount(&*directory, rustix::mount::UnmountFlags::empty())
+        .expect("it can be unmounted");
+    assert!(String::from_utf8_lossy(&after).contains("fastproc-test"));
+    assert_eq!(reader.text(MachineFile::Mtab).expect("it reads"), before);
+}
