@@ -147,7 +147,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// The size in columns and lines, as it is now, up to [`LARGEST`].
+    /// The size in columns and lines, as it is now, at most 1,000 of each.
     pub fn size(&self) -> (u16, u16) {
         let size = rustix::termios::tcgetwinsize(io::stdout());
         match size {
