@@ -25,7 +25,6 @@ Row = dict[str, Any]
 
 SCAN = {
     "proc-3files": "open, read and close `stat`, `statm` and `status`",
-    "proc-best": "kept descriptors and batched taskstats, the fastest reader without BPF",
     "procfs": "fastproc without privileges (`procfs`)",
     "bpf-full": "fastproc, every field of the three files (`bpf-full`)",
     "bpf-full-tenth-ran": "fastproc, every field, and a tenth of the processes has run since the last snapshot (`bpf-full-tenth-ran`)",
@@ -232,7 +231,6 @@ def scale(report: Row) -> str:
         return lambda row: short((median(row, key) if isinstance(row[key], dict) else row[key]) * 1e3 / row["processes"])
 
     lines = [
-        line("of these idle, with memory of their own", lambda row: f"{row['own_memory']:,}"),
         line("a snapshot of the fields of `top`, us per process", us("lean_us")),
         line("… cold", us("lean_cold_us")),
         line("… cold, to that of the first column", times("lean_cold_us")),
@@ -266,7 +264,7 @@ def scale(report: Row) -> str:
         for row in report["threads"]
     ]
     about = (
-        f"Linux {report['kernel']}, {report['cpus']} CPUs. An idle process with memory of its own takes about "
+        f"Linux {report['kernel']}, {report['cpus']} CPUs. An idle process takes about "
         f"{report['bytes_of_process'] / 1e3:.0f} kB of kernel memory."
     )
     return "\n\n".join([about, table(lines), table(threads)])

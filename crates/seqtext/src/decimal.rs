@@ -9,7 +9,7 @@
 //! These were slower on the numbers of real `/proc` files and on every length: tables of two digits with a branch for
 //! each length, eight digits in a chain of 64-bit multiplications (its latency fills the scheduler), groups of three
 //! for more than twelve digits, counting digits by comparisons, and Jones' five digits at a time. `benches/decimal.rs`
-//! and `fastproc bench background` repeat the comparison with other implementations.
+//! compares with other implementations.
 //!
 //! All functions here write left-aligned at `at`, in stores of a fixed width that may reach past the last digit.
 

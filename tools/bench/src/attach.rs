@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Baseline, Collector, source::service};
+use fastproc::{Collector, source::service};
 use rustix::time::ClockId;
 use serde_json::json;
 
@@ -59,9 +59,6 @@ pub struct Args {
     /// processes are kept.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [100, 300, 1000, 4000])]
     processes: Vec<usize>,
-    /// Measure only these cases, and those of ps(1) that they are compared with; no 200 readers.
-    #[arg(long, value_name = "CASE", value_delimiter = ',')]
-    cases: Vec<String>,
     #[command(flatten)]
     ran: Ran,
 }
@@ -83,8 +80,6 @@ enum How {
     Command(PathBuf, Vec<&'static str>),
     /// A collector that stays open.
     Reader(Box<Collector>),
-    /// The same, and the changes since its last snapshot.
-    Changes(Box<Collector>, Box<Baseline>),
 }
 
 struct Case {
@@ -129,13 +124,6 @@ impl Case {
                 return cpu_of(&mut command);
             }
             How::Reader(collector) => timed(|| collector.snapshot().map(drop)),
-            How::Changes(collector, last) => timed(|| {
-                let snapshot = collector.snapshot()?;
-                let share: f64 = last.changes(&snapshot).filter_map(|of| of.cpu_share).sum();
-                std::hint::black_box(share);
-                last.set(&snapshot);
-                Ok(())
-            }),
         };
         done?;
         Ok(cpu)
@@ -173,9 +161,9 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
         // The service is one more process.
         let idle = Idle::fill_to(wanted)?;
         let service = Service::start(&[])?;
-        let mut cases = cases(&service, &args.cases, &mut report)?;
+        let mut cases = cases(&service, &mut report)?;
         in_turn(cases.len(), 2, common.rounds(11), |at, counts| {
-            args.ran.wake(idle.as_ref())?;
+            idle.wake(args.ran.ran)?;
             cases[at].round(&service, counts)
         })?;
         let processes = processes()?;
@@ -194,7 +182,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
                 (median(case.ps) / cpu.median).into(),
             ]);
         }
-        if Some(wanted) == largest && args.cases.is_empty() {
+        if Some(wanted) == largest {
             drop(cases);
             clients_cpu_percent = many_clients(&service)?;
             report.note(format!(
@@ -213,8 +201,8 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     Ok(report.print(common.json)?)
 }
 
-/// The cases that are wanted and can be measured here. If none is named, all are wanted.
-fn cases(service: &Service, wanted: &[String], report: &mut Report) -> Result<Vec<Case>, Failure> {
+/// The cases that can be measured here.
+fn cases(service: &Service, report: &mut Report) -> Result<Vec<Case>, Failure> {
     let ours = fastproc()?;
     let with_service = [&COLUMNS_OF_PS[..], &["--source", "service"]].concat();
     let of_ps = ["-eo", "pid,s,rss,time,comm"];
@@ -248,20 +236,6 @@ fn cases(service: &Service, wanted: &[String], report: &mut Report) -> Result<Ve
     ] {
         let reader = How::Reader(Box::new(service.reader(age)?));
         cases.push(Case::new(name, "ps-columns", reader));
-    }
-    let reader = Box::new(service.reader(Duration::ZERO)?);
-    let changes = How::Changes(reader, Box::default());
-    cases.push(Case::new("reader-changes", "ps-columns", changes));
-    let names: Vec<_> = cases.iter().map(|case| case.name).collect();
-    if let Some(unknown) = wanted.iter().find(|name| !names.contains(&name.as_str())) {
-        return Err(format!("there is no case {unknown}, but {}", names.join(", ")).into());
-    }
-    if !wanted.is_empty() {
-        let named = cases
-            .iter()
-            .filter(|case| wanted.iter().any(|name| name == case.name));
-        let kept: Vec<_> = named.flat_map(|case| [case.name, case.ps]).collect();
-        cases.retain(|case| kept.contains(&case.name));
     }
     cases.retain_mut(|case| {
         let looked = case.look(service);

@@ -1,10 +1,8 @@
-//! `fastproc bench background`: five changes, made or proposed by others, that make the kernel's texts cheaper, each
-//! measured in the form that its author used. docs/background.md has their history.
-
-mod decimal;
+//! `fastproc bench background`: four changes, made or proposed by others, that make the kernel's texts cheaper, each
+//! measured in the form that its author used. docs/background.md has their history, and their authors' figures.
 
 use std::{
-    cell::RefCell, fs, fs::File, hint::black_box, io::Read as _, process::Command, time::Duration,
+    cell::RefCell, fs::File, hint::black_box, io::Read as _, process::Command, time::Duration,
 };
 
 use fastproc::{
@@ -26,16 +24,15 @@ use super::{
 pub struct Args {
     #[command(flatten)]
     processes: Processes,
-    /// Read or convert this many times in each round. Times are scaled to the authors' numbers: a million reads, or
-    /// 10,000.
+    /// Read this many times in each round. Times are scaled to the authors' numbers: a million reads, or 10,000.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     reads: u32,
 }
 
 /// The subjects of the changes, in the order of the table.
-const CHANGES: [&str; 5] = ["decimal", "status", "vmstat", "stat", "scan"];
+const CHANGES: [&str; 4] = ["status", "vmstat", "stat", "scan"];
 /// The ways of today's kernel, which the others are compared with.
-const KERNEL: [&str; 3] = [decimal::KERNEL, READ, "busybox top"];
+const KERNEL: [&str; 2] = [READ, "busybox top"];
 const READ: &str = "open, read, close";
 /// The latencies of the proposal for interrupt counts, in milliseconds.
 const LATENCIES: [(u64, &str); 5] = [
@@ -45,29 +42,12 @@ const LATENCIES: [(u64, &str); 5] = [
     (100, "fastproc, 100 ms old"),
     (1000, "fastproc, 1000 ms old"),
 ];
-/// The authors' figures before and after each change, in the unit of the case; 0 where there is none.
-const AUTHORS: [(&str, &str, f64, f64); 10] = [
-    ("decimal", "a digit at a time", 151.0, 0.0),
-    ("decimal", "five digits, as in 2007", 0.0, 62.0),
-    ("status", READ, 10.748, 9.011),
-    ("vmstat", READ, 13.147, 0.0),
-    // For 10,000 reads. Without the change no count is old.
-    ("stat", LATENCIES[0].1, 11.041, 0.0),
-    ("stat", LATENCIES[1].1, 0.0, 12.983),
-    ("stat", LATENCIES[2].1, 0.0, 8.452),
-    ("stat", LATENCIES[3].1, 0.0, 8.003),
-    ("stat", LATENCIES[4].1, 0.0, 8.000),
-    ("scan", "busybox top", 92_517.0, 67_267.0),
-];
 /// Timed refreshes of busybox's top, and timed snapshots.
 const SCANS: u32 = 5;
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 5] = [
     column("change", "change", 0, 0),
     column("case", "way", 0, 0),
-    // The author's figures before and after the change, in this unit.
-    column("before", "before", THREE_DIGITS, 0),
-    column("after", "after", THREE_DIGITS, 0),
     // CPU time on this machine.
     column("here", "here", THREE_DIGITS, 0),
     column("unit", "unit", 0, 0),
@@ -100,7 +80,6 @@ fn job<'a>(
 pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let idle = args.processes.start()?;
     let (reads, rounds) = (args.reads, common.rounds(11));
-    let numbers = numbers()?;
     let counters = Options::new().open()?;
     // One for all cases: readers beyond the number of CPUs share their memory, which costs time.
     let mut reader = counters.reader();
@@ -109,7 +88,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let reader = RefCell::new(reader);
     let title = "What others have done about these texts, CPU time";
     let mut report = Report::new("background", title, &COLUMNS);
-    let mut jobs: Vec<_> = decimals(&numbers, reads).collect();
+    let mut jobs = Vec::new();
     for (change, path, unit, times) in [
         ("status", "/proc/self/status", "s/million", 1e6),
         ("vmstat", "/proc/vmstat", "s/million", 1e6),
@@ -135,11 +114,8 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     jobs.sort_by_key(|job| CHANGES.iter().position(|&change| change == job.change));
     measure(&mut report, &mut jobs, rounds)?;
     drop(jobs);
-    let processes = idle.map_or(0, |idle| idle.count());
-    report.head(json!({"processes": processes, "reads": reads, "rounds": rounds}));
-    report.note(
-        "before, after: what the author measured, on another machine; times: cheaper than today's kernel",
-    );
+    report.head(json!({"processes": idle.count(), "reads": reads, "rounds": rounds}));
+    report.note("times: cheaper than today's kernel");
     let lines = counters.report();
     let lines = lines
         .from_text()
@@ -172,14 +148,9 @@ fn measure(report: &mut Report, jobs: &mut [Job<'_>], rounds: u32) -> Result<(),
         let kernel = jobs.iter().position(is_kernel);
         let times = kernel.map_or(&[][..], |kernel| &taken[kernel]);
         let times = times.iter().zip(values).map(|(kernel, own)| kernel / own);
-        let is_of = |of: &(&str, &str, f64, f64)| of.0 == job.change && of.1 == job.case;
-        let (_, _, before, after) = AUTHORS.into_iter().find(is_of).unwrap_or_default();
-        let figure = |of: f64| Some(of).filter(|&of| of > 0.0);
         report.row([
             job.change.into(),
             job.case.into(),
-            figure(before).into(),
-            figure(after).into(),
             Spread::of(values.iter().copied()).into(),
             job.unit.into(),
             Spread::of(times).into(),
@@ -202,32 +173,6 @@ fn read(path: &str, reads: u32) -> Result<f64, Failure> {
         let mut file = File::open(path)?;
         while black_box(file.read(&mut memory)?) > 0 {}
         Ok(())
-    })
-}
-
-/// The numbers of the machine's own files, in the order in which the kernel prints them.
-fn numbers() -> Result<Vec<u64>, Failure> {
-    let mut numbers = Vec::new();
-    for path in ["/proc/stat", "/proc/vmstat", "/proc/self/stat"] {
-        let text = fs::read_to_string(path)?;
-        let words = text.split_ascii_whitespace();
-        numbers.extend(words.filter_map(|word| word.parse::<u64>().ok()));
-    }
-    Ok(numbers)
-}
-
-/// Conversions to base ten.
-fn decimals(numbers: &[u64], reads: u32) -> impl Iterator<Item = Job<'_>> {
-    let count = numbers.len() as u32;
-    decimal::METHODS.into_iter().map(move |(case, all)| {
-        let mut out = vec![0; 32 * numbers.len()];
-        job(["decimal", case, "ns/number"], move || {
-            let seconds = each(reads.div_ceil(count), || {
-                black_box(all(black_box(numbers), &mut out));
-                Ok(())
-            })?;
-            Ok(seconds / f64::from(count) * 1e9)
-        })
     })
 }
 

@@ -1,12 +1,12 @@
 //! `fastproc bench cgroups`: the cost of reading every cgroup once, by their files and by a snapshot.
 
 use std::{
-    cell::Cell,
     fs::{self, File},
-    io,
+    io::{self, ErrorKind},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    thread,
+    time::Duration,
 };
 
 use fastproc::cgroups::{Cgroups, Fields, Source};
@@ -14,10 +14,8 @@ use serde_json::json;
 
 use super::{
     idle::Idle,
-    measure::{Case, Common, Failure, Plan, measure, named},
+    measure::{Case, Common, Failure, Plan, measure, named, raise_open_files},
     report::{Column, Report, column},
-    scan_proc::raise_open_files,
-    tree::Tree,
 };
 
 /// The files that kubelet reads of each cgroup, those of pressure last.
@@ -73,6 +71,43 @@ const COLUMNS: [Column; 3] = [
     column("ratio_vs_open_14", "times cheaper", 2, 0),
 ];
 
+/// Cgroups of this program, removed when this is dropped.
+struct Tree(Vec<PathBuf>);
+
+impl Tree {
+    fn add(&mut self, folder: PathBuf) -> Result<(), Failure> {
+        fs::create_dir(&folder).map_err(|error| {
+            format!(
+                "cannot make {}: {error}; run this as root",
+                folder.display()
+            )
+        })?;
+        self.0.push(folder);
+        Ok(())
+    }
+
+    /// Those for processes.
+    fn leaves(&self) -> &[PathBuf] {
+        &self.0[1 + PARENTS..]
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            // The kernel removes a process from its cgroup some time after its parent has waited for it.
+            for _ in 0..100 {
+                match fs::remove_dir(folder) {
+                    Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                        thread::sleep(Duration::from_millis(10));
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
 /// Creates cgroups with every controller.
 fn tree(mount: &Path, wanted: usize) -> Result<Tree, Failure> {
     let enabled = fs::read_to_string(mount.join("cgroup.subtree_control"))?;
@@ -81,8 +116,9 @@ fn tree(mount: &Path, wanted: usize) -> Result<Tree, Failure> {
     if let Some(missing) = missing {
         return Err(NoController(missing, mount.display().to_string()).into());
     }
-    let mut tree = Tree::new(mount)?;
-    let top = tree.top().to_owned();
+    let top = mount.join(format!("fastproc-bench-{}", std::process::id()));
+    let mut tree = Tree(Vec::new());
+    tree.add(top.clone())?;
     enable(&top)?;
     for at in 0..PARENTS {
         let parent = top.join(format!("g{at}"));
@@ -90,7 +126,7 @@ fn tree(mount: &Path, wanted: usize) -> Result<Tree, Failure> {
         enable(&parent)?;
     }
     for at in 0..wanted {
-        tree.add_leaf(top.join(format!("g{}/c{at}", at % PARENTS)))?;
+        tree.add(top.join(format!("g{}/c{at}", at % PARENTS)))?;
     }
     Ok(tree)
 }
@@ -104,25 +140,22 @@ fn enable(cgroup: &Path) -> io::Result<()> {
 /// Measures, and prints the report.
 pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let wanted = args.cgroups as usize;
-    let mount = {
-        let files = Cgroups::builder().source(Some(Source::Files)).open()?;
-        files.mount().to_owned()
-    };
-    let tree = tree(&mount, wanted)?;
+    let files = Cgroups::builder().source(Some(Source::Files)).open()?;
+    let tree = tree(files.mount(), wanted)?;
+    drop(files);
     // Dropped before the cgroups of these processes.
-    let idle = Idle::start_some(args.processes.min(args.cgroups) as usize)?;
-    if let Some(idle) = &idle {
-        tree.settle(idle)?;
+    let idle = Idle::start(args.processes.min(args.cgroups) as usize)?;
+    for (pid, leaf) in idle.pids().zip(tree.leaves()) {
+        fs::write(leaf.join("cgroup.procs"), pid.to_string())?;
     }
     raise_open_files();
     // The first files of each cgroup.
     let paths = |count: usize| -> Vec<PathBuf> {
-        let leaves = tree.leaves.iter();
+        let leaves = tree.leaves().iter();
         leaves
             .flat_map(|leaf| FILES[..count].iter().map(|file| leaf.join(file)))
             .collect()
     };
-    let longest_section = &Cell::new(Duration::ZERO);
     let old = Duration::from_secs(24 * 3600);
     let all = Fields::all() - Fields::RARE;
     let by_bpf = all - Fields::PRESSURE;
@@ -165,7 +198,6 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
             if cgroups.snapshot()?.len() < wanted {
                 return Err("cgroups are missing".into());
             }
-            longest_section.set(longest_section.get().max(cgroups.longest_section()));
             Ok(wanted)
         }));
     }
@@ -176,9 +208,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
         repeat: 1,
         cpu: args.cpu,
     };
-    let wake = |_| Ok(idle.as_ref().map_or(Ok(()), |idle| idle.wake(1))?);
-    let measured = measure(&mut cases, plan, wake)?;
-    drop(cases);
+    let measured = measure(&mut cases, plan, |_| Ok(idle.wake(Some(1))?))?;
     let mut report = Report::new("cgroups", "A snapshot of every cgroup", &COLUMNS);
     report.head(json!({"cgroups": wanted, "processes": args.processes}));
     let baseline = named(&measured, BASELINE)?.cpu_us().median;
@@ -190,46 +220,5 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
         "open and kept read the texts into memory, each by one read, and do not parse them; bpf does not fold what CPUs have \
          counted, bpf-flush does",
     );
-    report.note(format!(
-        "the longest section of a walk took {} us",
-        longest_section.get().as_micros()
-    ));
-    Idle::wake_some(idle.as_ref(), Some(1))?;
-    report.note(format!(
-        "of that with pressure, the walk alone takes {:.3} us per cgroup",
-        walk()?.as_secs_f64() * 1e6 / wanted as f64
-    ));
-    report.note(format!(
-        "to fold the counts of all {wanted} cgroups at once, the kernel took {}",
-        flushes(tree.top())?.join(", ")
-    ));
-    drop(idle);
     Ok(report.print(common.json)?)
-}
-
-/// How long the program takes for all cgroups and all that they have.
-fn walk() -> Result<Duration, Failure> {
-    let builder = Cgroups::builder().source(Some(Source::Bpf));
-    let builder = builder.fields(Fields::all()).max_age(Duration::MAX);
-    // In one section.
-    let mut cgroups = builder.section(Duration::from_secs(3600)).open()?;
-    let mut least = Duration::MAX;
-    for _ in 0..5 {
-        cgroups.snapshot()?;
-        least = least.min(cgroups.longest_section());
-    }
-    Ok(least)
-}
-
-/// How long the kernel takes to fold the counts of a cgroup and its descendants. It holds a lock with interrupts off for
-/// the greatest part of that.
-fn flushes(top: &Path) -> io::Result<Vec<String>> {
-    let files = ["cpu.stat", "memory.stat", "io.stat"].into_iter();
-    let flush = |name: &str| {
-        let file = File::open(top.join(name))?;
-        let started = Instant::now();
-        let _ = file.read_at(&mut [0; 8 << 10], 0)?;
-        Ok(format!("{} us for {name}", started.elapsed().as_micros()))
-    };
-    files.map(flush).collect()
 }

@@ -7,7 +7,14 @@ use std::{
     time::Duration,
 };
 
-use nix::{time::ClockId, unistd::Pid};
+use nix::{
+    sys::{
+        resource::{UsageWho, getrusage},
+        time::{TimeVal, TimeValLike as _},
+    },
+    time::ClockId,
+    unistd::Pid,
+};
 
 use super::measure::Failure;
 
@@ -58,32 +65,26 @@ impl Drop for Ending {
     }
 }
 
-/// Runs a command, discards its output, and returns its CPU time from exec on.
+/// CPU time of this process, or of its children that have ended.
+pub fn used(who: UsageWho) -> nix::Result<Duration> {
+    let usage = getrusage(who)?;
+    let us = |time: TimeVal| time.num_microseconds().unsigned_abs();
+    Ok(Duration::from_micros(
+        us(usage.user_time()) + us(usage.system_time()),
+    ))
+}
+
+/// Runs a command, discards its output, and returns its CPU time. No other child may end meanwhile.
 pub fn cpu_of(command: &mut Command) -> Result<Duration, Failure> {
     let name = command.get_program().display().to_string();
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let (status, cpu) = wait(&Ending::start(command)?.0)?;
-    if status == 0 {
-        Ok(cpu)
-    } else {
-        Err(format!("{name} failed: wait status {status:#x}").into())
+    let before = used(UsageWho::RUSAGE_CHILDREN)?;
+    let status = Ending::start(command)?.0.wait()?;
+    if !status.success() {
+        return Err(format!("{name}: {status}").into());
     }
-}
-
-/// Waits for a child. Returns its status and its CPU time.
-fn wait(child: &Child) -> io::Result<(i32, Duration)> {
-    let mut status = 0;
-    // SAFETY: numbers only, for which every bit pattern is valid.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both live across the call; no other code waits for the child.
-    let waited =
-        unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, &raw mut usage) };
-    if waited < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-    Ok((status, time(usage.ru_utime) + time(usage.ru_stime)))
+    Ok(used(UsageWho::RUSAGE_CHILDREN)?.saturating_sub(before))
 }

@@ -13,6 +13,7 @@ use fastproc::{
     difference::Counter,
     exits::{Event, Exits},
 };
+use nix::sys::resource::UsageWho;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -21,6 +22,7 @@ use rustix::{
 use serde_json::{Value, json};
 
 use super::{
+    command::used,
     measure::{Common, Failure, in_turn},
     report::{Column, Report, Spread, column, rounded},
 };
@@ -118,12 +120,14 @@ impl Forker {
     fn obey(mut order: &io::PipeReader, mut tell: &io::PipeWriter) -> io::Result<()> {
         let mut count = [0; 4];
         while order.read(&mut count)? == count.len() {
-            let before = used(&[libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN])?;
+            let used = || -> nix::Result<Duration> {
+                Ok(used(UsageWho::RUSAGE_SELF)? + used(UsageWho::RUSAGE_CHILDREN)?)
+            };
+            let before = used()?;
             for _ in 0..u32::from_ne_bytes(count) {
                 fork_and_wait(Duration::ZERO)?;
             }
-            let now = used(&[libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN])?;
-            let used = now.saturating_sub(before);
+            let used = used()?.saturating_sub(before);
             tell.write_all(&(used.as_nanos() as u64).to_ne_bytes())?;
         }
         Ok(())
@@ -132,7 +136,7 @@ impl Forker {
     /// CPU time of a fork and exit, in microseconds, including the time to read their records here, as they wake a
     /// reader.
     fn round(&mut self, count: u32, mut recorded: Option<&mut Exits>) -> Result<f64, Failure> {
-        let before = used(&[libc::RUSAGE_SELF])?;
+        let before = used(UsageWho::RUSAGE_SELF)?;
         self.orders.write_all(&count.to_ne_bytes())?;
         let mut read = 0_u32;
         if let Some(exits) = &mut recorded {
@@ -143,7 +147,7 @@ impl Forker {
         }
         let mut ns = [0; 8];
         self.done.read_exact(&mut ns)?;
-        let used = used(&[libc::RUSAGE_SELF])?.saturating_sub(before);
+        let used = used(UsageWho::RUSAGE_SELF)?.saturating_sub(before);
         let used = used + Duration::from_nanos(u64::from_ne_bytes(ns));
         if recorded.is_some() && read == 0 {
             return Err("no exit was recorded".into());
@@ -165,22 +169,6 @@ fn wait_for_either(one: &io::PipeReader, other: BorrowedFd<'_>) -> io::Result<bo
     ];
     poll(&mut ready, None)?;
     Ok(!ready[0].revents().is_empty())
-}
-
-fn used(of: &[libc::c_int]) -> io::Result<Duration> {
-    let mut sum = Duration::ZERO;
-    for &who in of {
-        // SAFETY: zero is a valid value for every member.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: `usage` is a structure of this type, and is owned here.
-        if unsafe { libc::getrusage(who, &raw mut usage) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        for time in [usage.ru_utime, usage.ru_stime] {
-            sum += Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-        }
-    }
-    Ok(sum)
 }
 
 /// Starts a child that uses the CPU for this long.

@@ -24,9 +24,8 @@ use serde_json::json;
 use super::{
     command::{Ending, cpu_ns},
     idle::{Idle, processes},
-    measure::{Common, Failure, in_turn, percentile},
+    measure::{Common, Failure, in_turn, percentile, raise_open_files},
     report::{Column, Report, column},
-    scan_proc::raise_open_files,
     service::Service,
 };
 

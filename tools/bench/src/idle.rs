@@ -1,141 +1,102 @@
 //! Idle processes to read, all removed afterwards however this program ends.
 //!
-//! A child of this program, the spawner, forks them and waits for its lifeline to close: a pipe whose other end only
-//! this program holds. It closes by dropping the [`Idle`], by Ctrl-C (the spawner has its own session, so the
-//! terminal's signals do not reach it) and by a crash. Then the spawner kills and reaps all of them. If the spawner
-//! itself is killed, each of them dies by `PR_SET_PDEATHSIG`.
+//! They are children of this program. Dropping the [`Idle`] kills and reaps them; if this program is killed, each of them
+//! dies by `PR_SET_PDEATHSIG`.
 //!
-//! They are in the namespaces of this program, and usually ordinary processes, each with its own address space, because
+//! They are in the namespaces of this program, and ordinary processes, each with its own address space, because
 //! real machines are full of these. A pid namespace would also keep them together, but costs every reader a second number
 //! for each pid, and saves nothing: each process needs a pid in the outer namespace as well, below its
 //! `kernel.pid_max`.
-//!
-//! This program may have threads, so the spawner and its children only make system calls: no allocation, no lock.
-
-mod kind;
 
 use std::{
     ffi::CStr,
     fs,
-    io::{self, PipeReader, PipeWriter, Read, Write as _},
+    io::{self, Read},
     ptr,
     sync::{
         OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
-    thread::sleep,
+    thread::{self, sleep},
     time::{Duration, Instant},
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::pause,
     fs::{Mode, OFlags, open},
     io::{Errno, write},
     mm::{MapFlags, ProtFlags, mmap_anonymous},
-    process::{Pid, Signal, WaitOptions, getpid, kill_process, setsid, wait, waitpid},
-    stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
+    process::{
+        Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
+        waitpid,
+    },
 };
-
-pub use kind::Kind;
 
 /// The time that all of them have to wake, run and sleep.
 const WAKING: Duration = Duration::from_secs(60);
 
-/// Their name, and that of their parent.
+/// Their name.
 pub const NAME: &CStr = c"fastproc-idle";
 
 /// Counts how many have been woken, in memory that they share with the waiting process.
 static WOKEN: OnceLock<Option<&AtomicUsize>> = OnceLock::new();
 
-/// The kernel reserves the lowest pids once it has counted past them.
-const RESERVED_PIDS: usize = 300;
-
-fn number(path: &str) -> Option<usize> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
 /// Idle processes, until this is dropped.
 #[derive(Debug)]
-pub struct Idle {
-    spawner: Pid,
-    lifeline: Option<PipeWriter>,
-    pids: Vec<Pid>,
-}
+pub struct Idle(Vec<Pid>);
 
 impl Idle {
-    /// Starts `wanted` processes and waits until all of them sleep.
+    /// Starts `wanted` processes and waits until all of them run.
     ///
     /// Call it before mapping anything large: each process is a copy of this one.
     pub fn start(wanted: usize) -> io::Result<Self> {
-        Self::start_tasks(wanted, 1, Kind::OwnMemory)
+        Self::start_with_threads(wanted, 1)
     }
 
-    /// The same with this many different names.
-    pub fn start_with_names(wanted: usize, names: usize) -> io::Result<Self> {
-        Self::start_tasks(wanted, names, Kind::OwnMemory)
-    }
-
-    /// The same with tasks of another kind.
-    pub fn start_kind(wanted: usize, kind: Kind) -> io::Result<Self> {
-        Self::start_tasks(wanted, 1, kind)
-    }
-
-    fn start_tasks(wanted: usize, names: usize, kind: Kind) -> io::Result<Self> {
-        check_pids(wanted)?;
+    /// The same with this many threads in each of them. For more than one, this process may have no other thread.
+    pub fn start_with_threads(wanted: usize, threads: usize) -> io::Result<Self> {
         WOKEN.get_or_init(shared);
-        let (held, lifeline) = io::pipe()?;
-        let (mut report, outcome) = io::pipe()?;
-        // The spawner's list of pids, allocated here, where allocation is allowed.
-        let mut pids = vec![None; wanted];
-        // SAFETY: the child only makes system calls on its copies of these values, and ends by _exit.
-        let spawner = match unsafe { libc::fork() } {
-            -1 => return Err(io::Error::last_os_error()),
-            0 => spawn_all(&mut pids, names, kind, &held, &outcome),
-            pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no pid"))?,
-        };
-        drop((held, outcome));
-        let mut idle = Self {
-            spawner,
-            lifeline: Some(lifeline),
-            pids: Vec::new(),
-        };
-        // The spawner reports the error that stopped it, and the pids of its children. At the end of the stream each of
-        // them has closed it and sleeps.
-        let mut words = Vec::new();
-        report.read_to_end(&mut words)?;
-        let mut words = words
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| i32::from_ne_bytes(*bytes));
-        let Some(errno) = words.next() else {
-            return Err(io::Error::other(
-                "the parent of the idle processes ended early",
-            ));
-        };
-        idle.pids = words.filter_map(Pid::from_raw).collect();
-        if idle.pids.len() < wanted {
-            let cause = io::Error::from_raw_os_error(errno);
-            let forked = idle.pids.len();
-            return Err(io::Error::other(format!(
-                "the kernel refused the process after {forked} of {wanted}: {cause}. Look at kernel.threads-max, ulimit -u, \
-                 pids.max of the cgroup and memory, or ask for fewer (--processes)"
-            )));
+        // For `wake`: the children inherit it.
+        let handler = count_woken as *const () as libc::sighandler_t;
+        // SAFETY: the handler only adds to an atomic number.
+        unsafe { libc::signal(libc::SIGUSR1, handler) };
+        let (mut running, held) = io::pipe()?;
+        let (parent, mut idle) = (getpid(), Self(Vec::with_capacity(wanted)));
+        for number in 0..wanted {
+            // SAFETY: the child never returns. It only makes system calls: no allocation, no lock. If it starts threads, its
+            // parent had one.
+            match unsafe { libc::fork() } {
+                -1 => {
+                    let cause = io::Error::last_os_error();
+                    return Err(io::Error::other(format!(
+                        "the kernel refused the process after {number} of {wanted}: {cause}. Look at kernel.pid_max, \
+                         kernel.threads-max, ulimit -u, pids.max of the cgroup and memory, or ask for fewer (--processes)"
+                    )));
+                }
+                0 => sleep_until_killed(parent, threads),
+                pid => idle.0.extend(Pid::from_raw(pid)),
+            }
         }
+        drop(held);
+        // Each of them closes the other end when it runs.
+        running.read_to_end(&mut Vec::new())?;
         Ok(idle)
     }
 
-    /// The same; 0 leaves the machine as it is.
-    pub fn start_some(wanted: usize) -> io::Result<Option<Self>> {
-        (wanted > 0).then(|| Self::start(wanted)).transpose()
+    /// Starts as many as are missing until the machine has this many processes, if one more is started beside them.
+    pub fn fill_to(wanted: usize) -> io::Result<Self> {
+        Self::start(wanted.saturating_sub(processes()? + 1))
     }
 
-    /// Lets one in this many of them run for a moment, and waits until they sleep again.
-    pub fn wake(&self, one_in: usize) -> io::Result<()> {
+    /// Lets one in this many of them run for a moment, and waits until they sleep again. `None`: no process runs.
+    pub fn wake(&self, one_in: Option<u32>) -> io::Result<()> {
+        let Some(one_in) = one_in.filter(|_| !self.0.is_empty()) else {
+            return Ok(());
+        };
         let woken = woken().ok_or(io::ErrorKind::Unsupported)?;
         woken.store(0, Ordering::Relaxed);
         let mut wanted = 0;
-        for &pid in self.pids.iter().step_by(one_in) {
+        for &pid in self.0.iter().step_by(one_in as usize) {
             kill_process(pid, Signal::USR1)?;
             wanted += 1;
         }
@@ -151,43 +112,26 @@ impl Idle {
         Ok(())
     }
 
-    /// Starts as many as are missing until the machine has this many processes, if one more is started beside them.
-    pub fn fill_to(wanted: usize) -> io::Result<Option<Self>> {
-        Self::start_some(wanted.saturating_sub(processes()? + 1))
-    }
-
-    /// Wakes some, if there are idle processes and a number is given.
-    pub fn wake_some(idle: Option<&Self>, one_in: Option<u32>) -> io::Result<()> {
-        match (idle, one_in) {
-            (Some(idle), Some(one_in)) => idle.wake(one_in as usize),
-            _ => Ok(()),
-        }
-    }
-
-    /// The process that started them.
-    pub fn parent(&self) -> u32 {
-        self.spawner.as_raw_pid() as u32
-    }
-
-    /// Their pids, without that of their parent; the ids of threads.
+    /// Their pids.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
-        self.pids.iter().map(|pid| pid.as_raw_pid() as u32)
+        self.0.iter().map(|pid| pid.as_raw_pid() as u32)
     }
 
-    /// Their number, without their parent.
+    /// Their number.
     pub fn count(&self) -> usize {
-        self.pids.len()
+        self.0.len()
     }
 }
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        self.lifeline = None;
-        // The spawner exits when all of its children are reaped. If it was killed, so were they.
-        while matches!(
-            waitpid(Some(self.spawner), WaitOptions::empty()),
-            Err(Errno::INTR)
-        ) {}
+        // Nothing else reaps them, so the pids are still their own.
+        for &pid in &self.0 {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        for &pid in &self.0 {
+            while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
+        }
     }
 }
 
@@ -201,8 +145,8 @@ pub struct Processes {
 
 impl Processes {
     /// Starts them.
-    pub fn start(self) -> io::Result<Option<Idle>> {
-        Idle::start_some(self.processes)
+    pub fn start(self) -> io::Result<Idle> {
+        Idle::start(self.processes)
     }
 }
 
@@ -211,14 +155,7 @@ impl Processes {
 pub struct Ran {
     /// Let one in N of the idle processes run before each measurement.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    ran: Option<u32>,
-}
-
-impl Ran {
-    /// Wakes them.
-    pub fn wake(self, idle: Option<&Idle>) -> io::Result<()> {
-        Idle::wake_some(idle, self.ran)
-    }
+    pub ran: Option<u32>,
 }
 
 /// Processes on this machine.
@@ -228,114 +165,32 @@ pub fn processes() -> io::Result<usize> {
     Ok(names.filter(|entry| is_pid(&entry.file_name())).count())
 }
 
-fn check_pids(wanted: usize) -> io::Result<()> {
-    // The fourth word of loadavg is "runnable/all", and each of these tasks has a pid.
-    let running = fs::read_to_string("/proc/loadavg").ok().and_then(|text| {
-        let (_, all) = text.split(' ').nth(3)?.split_once('/')?;
-        all.parse::<usize>().ok()
-    });
-    match (number("/proc/sys/kernel/pid_max"), running) {
-        (Some(pid_max), Some(running)) if wanted + running + RESERVED_PIDS > pid_max => {
-            Err(io::Error::other(format!(
-                "{wanted} processes need more pids than kernel.pid_max = {pid_max} leaves beside the {running} processes and \
-                 threads that run. Raise it (sysctl -w kernel.pid_max=4194304) or ask for fewer (--processes)"
-            )))
-        }
-        // If the number is unknown, a failing fork reports it.
-        _ => Ok(()),
+/// The code of a child.
+fn sleep_until_killed(parent: Pid, threads: usize) -> ! {
+    let armed = set_parent_process_death_signal(Some(Signal::KILL));
+    if armed.is_err() || getppid() != Some(parent) {
+        // SAFETY: no destructor has to run in a process that only borrowed its memory.
+        unsafe { libc::_exit(0) }
     }
-}
-
-/// The code of the spawner.
-fn spawn_all(
-    mut pids: &mut [Option<Pid>],
-    names: usize,
-    kind: Kind,
-    held: &PipeReader,
-    outcome: &PipeWriter,
-) -> ! {
-    // Keep the two pipes, and no other descriptors of this program, especially not the lifeline's other end.
-    if dup2_stdin(held).is_err() || dup2_stdout(outcome).is_err() {
-        exit_now();
-    }
-    close_from(2);
-    // This fails only for the leader of a group, which a new child is not.
-    let _ = setsid();
     let _ = rustix::thread::set_name(NAME);
-    // If memory runs out, these end, and not what others run. The children inherit it.
-    let score = open(
-        c"/proc/self/oom_score_adj",
-        OFlags::WRONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    );
+    // If memory runs out, these end, and not what others run.
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let score = open(c"/proc/self/oom_score_adj", flags, Mode::empty());
     let _ = score.and_then(|file| write(&file, b"1000"));
-    // For `wake`: the children inherit it.
-    // SAFETY: the handler only adds to an atomic number.
-    unsafe {
-        libc::signal(
-            libc::SIGUSR1,
-            count_woken as *const () as libc::sighandler_t,
-        )
-    };
-    let spawner = getpid();
-    let mut errno = 0;
-    let stacks = match kind.stacks(pids.len()) {
-        Ok(stacks) => stacks,
-        Err(error) => {
-            errno = error.raw_os_error();
-            pids = &mut [];
-            ptr::null_mut()
-        }
-    };
-    for (number, pid) in pids.iter_mut().enumerate() {
-        // A hundred thousand take minutes, and this program may be gone by then.
-        if number % 64 == 0 && lifeline_has_ended() {
-            break;
-        }
-        if names > 1 {
-            set_own_name(number % names);
-        }
-        match kind.start(spawner, stacks, number) {
-            Ok(task) => *pid = Some(task),
-            Err(error) => {
-                errno = error.raw_os_error().unwrap_or(0);
-                break;
+    for _ in 1..threads {
+        // With the smallest stack. The caller counts them.
+        let _ = thread::Builder::new().stack_size(1).spawn(|| {
+            loop {
+                pause();
             }
-        }
+        });
     }
-    // If nobody reads it, the lifeline closes as well. Four bytes are never written in part.
-    let _ = write(stdout(), &i32::to_ne_bytes(errno));
-    for &pid in pids.iter().flatten() {
-        let _ = write(stdout(), &pid.as_raw_nonzero().get().to_ne_bytes());
+    // All descriptors of this program, with the pipe: when the last child has closed it, all of them are running.
+    // SAFETY: this process no longer uses any.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) };
+    loop {
+        pause();
     }
-    close_from(1);
-    // Nothing is written to the lifeline: a read returns when it closes.
-    while rustix::io::read(stdin(), &mut [0; 1]) == Err(Errno::INTR) {}
-    if kind == Kind::Threads {
-        // They end with this process.
-        exit_now();
-    }
-    for &pid in pids.iter().flatten() {
-        let _ = kill_process(pid, Signal::KILL);
-    }
-    while !matches!(wait(WaitOptions::empty()), Err(Errno::CHILD)) {}
-    exit_now()
-}
-
-/// Sets a distinct name, which the next child inherits.
-fn set_own_name(number: usize) {
-    let mut name = [0; 16];
-    // A name that is too long loses its end, and the last byte stays zero.
-    let _ = write!(&mut name[..15], "idle-{number}");
-    if let Ok(name) = CStr::from_bytes_until_nul(&name) {
-        let _ = rustix::thread::set_name(name);
-    }
-}
-
-fn lifeline_has_ended() -> bool {
-    let lifeline = stdin();
-    let mut ends = [PollFd::new(&lifeline, PollFlags::empty())];
-    poll(&mut ends, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
 }
 
 fn woken() -> Option<&'static AtomicUsize> {
@@ -358,22 +213,6 @@ fn shared() -> Option<&'static AtomicUsize> {
             .ok()?
             .cast::<AtomicUsize>()
             .as_ref()
-    }
-}
-
-fn exit_now() -> ! {
-    // SAFETY: no destructor has to run in a process that only borrowed its memory.
-    unsafe { libc::_exit(0) }
-}
-
-fn close_from(first: u32) {
-    // SAFETY: this process no longer uses descriptors of that range. Kernels before 5.9 lack close_range.
-    unsafe {
-        if libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) == -1 {
-            for fd in first..4096 {
-                libc::close(fd as i32);
-            }
-        }
     }
 }
 

@@ -5,7 +5,6 @@ mod attach;
 mod background;
 mod cgroups;
 mod command;
-mod containers;
 mod counters;
 mod exits;
 mod forks;
@@ -21,9 +20,7 @@ mod scan_proc;
 mod scrape;
 mod server;
 mod service;
-mod taskstats;
 mod top;
-mod tree;
 
 use std::process::ExitCode;
 

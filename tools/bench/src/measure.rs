@@ -5,6 +5,7 @@ use std::{error::Error, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::{
+    process::{Resource, Rlimit, getrlimit, setrlimit},
     thread::{CpuSet, sched_setaffinity},
     time::{ClockId, Timespec, clock_gettime},
 };
@@ -220,6 +221,19 @@ pub fn ms(time: Duration) -> f64 {
 pub fn percentile(sorted: &[f64], part: f64) -> f64 {
     let place = ((sorted.len() as f64 * part).ceil() as usize).max(1) - 1;
     sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
+/// Raises the limit of open files to the kernel's usual maximum if that is allowed, or else to the hard limit.
+pub fn raise_open_files() {
+    for most in [Some(1 << 20), getrlimit(Resource::Nofile).maximum] {
+        let limit = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        if setrlimit(Resource::Nofile, limit).is_ok() {
+            return;
+        }
+    }
 }
 
 /// Keeps this thread on one CPU.

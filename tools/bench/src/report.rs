@@ -3,8 +3,8 @@
 
 use std::{
     fmt::{Display, Write as _},
-    fs,
     io::{self, Write as _},
+    num::NonZero,
     thread::available_parallelism,
 };
 
@@ -183,7 +183,7 @@ impl Report {
             bench,
             title,
             kernel: uname.release().to_string_lossy().into_owned(),
-            cpus: online_cpus(),
+            cpus: available_parallelism().map_or(1, NonZero::get),
             columns,
             head: json!({}),
             rows: Vec::new(),
@@ -324,23 +324,6 @@ fn terminal_width() -> usize {
     size.map(|size| size.ws_col.into())
         .filter(|&width| width > 0)
         .unwrap_or(usize::MAX - 2)
-}
-
-fn online_cpus() -> usize {
-    fs::read_to_string("/sys/devices/system/cpu/online")
-        .ok()
-        .and_then(|text| count_list(text.trim()))
-        .or_else(|| available_parallelism().ok().map(usize::from))
-        .unwrap_or(1)
-}
-
-/// The number of entries of a list like `0-3,6`.
-fn count_list(text: &str) -> Option<usize> {
-    text.split(',').try_fold(0, |sum: usize, part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
-    })
 }
 
 #[cfg(test)]

@@ -20,8 +20,7 @@ use crate::{
 /// Arguments of `fastproc bench scale`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Measure with this many processes, one number after the other. As many as fit into three quarters of the memory have
-    /// memory of their own; the others share that of their parent.
+    /// Measure with this many processes, one number after the other.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1_000, 10_000, 30_000, 100_000])]
     processes: Vec<usize>,
     /// Then end them, and measure with this many threads.
@@ -32,12 +31,10 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-const COLUMNS: [Column; 21] = [
+const COLUMNS: [Column; 20] = [
     column("case", "", 0, 0),
     // Those that were read.
     column("processes", "processes", 0, 0),
-    // Idle ones with memory of their own.
-    column("own_memory", "own memory", 0, 3),
     // CPU time of opening, for the fields of top, and of the first snapshot after it.
     column("open_ms", "open ms", 3, 2),
     column("first_ms", "first ms", 3, 1),
@@ -84,14 +81,14 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
         crowd.grow_to(wanted)?;
         report.row(size(&crowd, rounds)?);
     }
-    let bytes_of_process = crowd.bytes_of_process();
+    let bytes_of_process = crowd.bytes_of_process;
     drop(crowd);
     let mut threads = Vec::new();
     for &wanted in &args.threads {
         eprintln!("{wanted} threads");
         threads.push(threads::measure(&mut report, wanted, rounds)?);
     }
-    // Bytes of kernel memory and page tables of an idle process with memory of its own.
+    // Bytes of kernel memory and page tables of an idle process.
     report.head(json!({"bytes_of_process": bytes_of_process, "threads": threads}));
     if let Some(path) = &args.output {
         fs::write(path, format!("{}\n", report.json()))?;
@@ -134,7 +131,6 @@ fn size(crowd: &Crowd, rounds: u32) -> Result<Vec<Cell>, Failure> {
     let mut row: Vec<Cell> = vec![
         processes.to_string().into(),
         processes.into(),
-        crowd.own_memory().into(),
         ms(opening).into(),
         ms(first).into(),
         arrays.bytes.into(),

@@ -5,15 +5,14 @@ use fastproc::{Collector, Fields, SourceKind};
 use serde_json::{Value, json};
 
 use super::{
-    idle::{Idle, Processes},
+    idle::Processes,
     measure::{Case, Common, Failure, Measured, Plan, measure, named},
     report::{Column, Report, column},
-    scan_proc::{Best, ThreeFiles},
+    scan_proc::ThreeFiles,
 };
 
 /// The case that the others are compared with.
 const BASELINE: &str = "proc-3files";
-const BEST: &str = "proc-best";
 
 const COLUMNS: [Column; 7] = [
     column("case", "case", 0, 0),
@@ -101,8 +100,9 @@ const WAYS: [Way; 13] = [
 
 /// The names of all cases.
 fn names() -> impl Iterator<Item = &'static str> {
-    let ours = WAYS.into_iter().map(|way| way.case);
-    [BASELINE, BEST].into_iter().chain(ours)
+    [BASELINE]
+        .into_iter()
+        .chain(WAYS.into_iter().map(|way| way.case))
 }
 
 /// An open way.
@@ -162,14 +162,11 @@ impl Ours {
 pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     // Before anything is mapped or opened, because each of them gets a copy.
     let idle = args.processes.start()?;
-    let expected = idle.as_ref().map_or(0, Idle::count);
+    let expected = idle.count();
     let mut report = Report::new("scan", "A snapshot of every process", &COLUMNS);
 
     let is_named = |case: &str| args.cases.iter().any(|named| named == case);
-    let wanted = |case: &str| args.cases.is_empty() || is_named(case);
     let mut three_files = ThreeFiles::open()?;
-    let best = Best::open().map_err(|error| report.skip(BEST, &error));
-    let mut best = best.ok().filter(|_| wanted(BEST));
     let mut ours = Vec::new();
     for way in WAYS {
         if is_named(way.case) || args.cases.is_empty() && way.is_usual() {
@@ -181,7 +178,6 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     }
     let start: Vec<_> = ours.iter().filter_map(Ours::cost).collect();
     let mut cases = vec![Case::new(BASELINE, || three_files.scan())];
-    cases.extend(best.as_mut().map(|best| Case::new(BEST, || best.scan())));
     for way in &mut ours {
         cases.push(Case::new(way.way.case, || way.scan()));
     }
@@ -197,7 +193,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let wake = |case| {
         let way = WAYS.iter().find(|way| way.case == case);
         let one_in = way.map(|way| way.ran as u32).filter(|&ran| ran > 0);
-        Ok(Idle::wake_some(idle.as_ref(), one_in)?)
+        Ok(idle.wake(one_in)?)
     };
     let measured = measure(&mut cases, plan, wake)?;
     drop(cases);
@@ -212,9 +208,6 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     add_rows(&mut report, &measured)?;
     let processes = named(&measured, BASELINE)?.count();
     report.head(json!({"processes": processes, "start": start}));
-    if let Some(note) = best.as_ref().and_then(Best::not_kept) {
-        report.note(format!("proc-best: {note}"));
-    }
     Ok(report.print(common.json)?)
 }
 

@@ -1,15 +1,11 @@
 //! `fastproc bench scrape`: the cost of one scrape, including its answer.
 
-use std::{
-    str::FromStr,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::{
-    containers::Containers,
-    idle::{Idle, Processes, Ran},
+    idle::{Processes, Ran},
     measure::{Common, Failure, in_turn, ms, timed},
     report::{Column, Report, Spread, column},
     scan_proc::ThreeFiles,
@@ -20,20 +16,8 @@ use super::{
 const A_GROUP_EACH: &str = "process_names: [{name: '{{.Comm}}:{{.PID}}', cmdline: ['.+']}]\n";
 /// The configuration of process-exporter's packages.
 const BY_NAME: &str = "process_names: [{name: '{{.Comm}}', cmdline: ['.+']}]\n";
-/// A group for each container, by the path of its cgroup.
-const BY_PATH: &str = "process_names: [{name: '{{.Comm}} {{.Cgroups}}', cmdline: ['.+']}]\n";
-/// By names, as in docs/kubernetes.md.
-const BY_CONTAINER: &str =
-    "process_names: [{name: '{{.Namespace}}/{{.PodName}}/{{.ContainerName}}', cmdline: ['.+']}]\n";
-/// By everything that is known of it.
-const BY_ALL: &str = "process_names: [{name: '{{.Comm}} {{.ContainerID}} {{.PodUID}} {{.Namespace}} {{.PodName}} \
-     {{.ContainerName}} {{.Image}}', cmdline: ['.+']}]\n";
-/// One group for all processes.
-const ONE_GROUP: &str = "process_names: [{name: all, cmdline: ['.+']}]\n";
 /// No groups.
 const NO_GROUP: &str = "process_names: []\n";
-/// The case of another exporter that is already running.
-const BESIDE: &str = "beside";
 /// Only groups by name.
 const NAMES: [&str; 3] = ["--no-host", "--gather-fds=false", "--gather-wchan=false"];
 /// The machine, and of processes only their number and states.
@@ -56,15 +40,6 @@ const CASES: [Case; 7] = [
         BY_NAME,
     ),
     Case::ours("host", &HOST, NO_GROUP).beside(NODE_EXPORTER),
-];
-/// The cases of `--containers`. Each container has processes of one name, so all cases except the first have the same
-/// number of groups.
-const OF_CONTAINERS: [Case; 5] = [
-    Case::ours("one-group", &[], ONE_GROUP).beside("name"),
-    Case::ours("name", &[], BY_NAME),
-    Case::ours("path", &[], BY_PATH).beside("name"),
-    Case::ours("container", &[], BY_CONTAINER).beside("name"),
-    Case::ours("container-all", &[], BY_ALL).beside("name"),
 ];
 const PROCESS_EXPORTER: &str = "process-exporter";
 const NODE_EXPORTER: &str = "node_exporter";
@@ -96,39 +71,11 @@ const OTHERS: [(&str, [&str; 2], &str, &str); 2] = [
 pub struct Args {
     #[command(flatten)]
     processes: Processes,
-    /// Also scrape another exporter that runs on this machine, in turn with this one: its process, and its address with
-    /// /metrics.
-    #[arg(long, value_name = "PID@ADDRESS:PORT")]
-    beside: Option<Beside>,
     /// Leave out process-exporter and `node_exporter`, which are otherwise scraped in turn if they are installed.
     #[arg(long)]
     alone: bool,
     #[command(flatten)]
     ran: Ran,
-    /// Put the idle processes into this many containers, and compare groups by name with groups by container.
-    #[arg(long, value_name = "N", conflicts_with = "beside", value_parser = clap::value_parser!(u32).range(1..))]
-    containers: Option<u32>,
-}
-
-/// Another exporter that is already running.
-#[derive(Clone, Debug)]
-struct Beside {
-    pid: u32,
-    address: String,
-}
-
-impl FromStr for Beside {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts = text.split_once('@');
-        let parts = parts.and_then(|(pid, address)| Some((pid.parse().ok()?, address)));
-        let (pid, address) = parts.ok_or("it must be PID@ADDRESS:PORT")?;
-        Ok(Self {
-            pid,
-            address: address.into(),
-        })
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -192,19 +139,7 @@ struct Measured {
 
 /// Measures, and prints the report.
 pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
-    // Dropped after the processes in them.
-    let containers;
-    let (processes, names) = (
-        args.processes.processes,
-        args.containers.unwrap_or(1) as usize,
-    );
-    let idle = (processes > 0).then(|| Idle::start_with_names(processes, names));
-    let idle = idle.transpose()?;
-    let start = |wanted| Containers::new(wanted, idle.as_ref());
-    containers = args.containers.map(start).transpose()?;
-    let root = containers
-        .as_ref()
-        .map(|of: &Containers| of.host_root().to_string_lossy());
+    let idle = args.processes.start()?;
     let mut report = Report::new("scrape", "One scrape", &COLUMNS);
     let mut measured = Vec::new();
     let mut add = |case, other, gzip, server: Result<Server, Failure>| match server
@@ -213,22 +148,11 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
         Ok(of) => measured.push(of),
         Err(error) => report.skip(case, &error),
     };
-    for case in if root.is_some() {
-        &OF_CONTAINERS[..]
-    } else {
-        &CASES
-    } {
-        let mut arguments = case.arguments.to_vec();
-        arguments.extend(root.iter().flat_map(|root| ["--host-root", root]));
-        let other = args.beside.as_ref().map_or(case.other, |_| BESIDE);
-        let server = Server::fastproc(&arguments, case.config);
-        add(case.name, other, case.gzip, server);
+    for case in CASES {
+        let server = Server::fastproc(case.arguments, case.config);
+        add(case.name, case.other, case.gzip, server);
     }
-    if let Some(Beside { pid, address }) = &args.beside {
-        add(BESIDE, BESIDE, false, Server::running(*pid, address));
-    }
-    let others = OTHERS.into_iter();
-    for (case, names, arguments, config) in others.filter(|_| !args.alone && root.is_none()) {
+    for (case, names, arguments, config) in OTHERS.into_iter().filter(|_| !args.alone) {
         add(case, case, false, Server::other(names, arguments, config));
     }
     let mut three_files = ThreeFiles::open()?;
@@ -240,7 +164,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
             baseline.push(ms(cpu));
             return Ok(());
         };
-        args.ran.wake(idle.as_ref())?;
+        idle.wake(args.ran.ran)?;
         case.round()
     })?;
     drop(idle);

@@ -15,12 +15,13 @@ use super::{
     measure::Failure,
 };
 
-/// An exporter. If it was started here, it is killed when this is dropped.
+/// An exporter, killed when this is dropped.
 pub struct Server {
-    child: Option<Ending>,
-    pub pid: u32,
+    child: Ending,
     address: String,
     stream: BufReader<TcpStream>,
+    /// Of the last answer.
+    pub body: Vec<u8>,
 }
 
 impl Server {
@@ -74,43 +75,28 @@ impl Server {
         };
         // Read the rest, so that its writer never waits.
         std::thread::spawn(move || io::copy(&mut stderr, &mut io::sink()));
-        let mut server = Self::running(child.0.id(), &address)?;
-        server.child = Some(child);
-        Ok(server)
+        Ok(Self {
+            child,
+            stream: connect(&address)?,
+            address,
+            body: Vec::new(),
+        })
     }
 
     /// CPU time of the server and its children.
     pub fn cpu_ns(&self) -> Result<u64, Failure> {
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))?;
-        let mut sum = cpu_ns(self.pid)?;
+        let pid = self.child.0.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        let mut sum = cpu_ns(pid)?;
         for child in children.split_ascii_whitespace() {
             sum += cpu_ns(child.parse()?)?;
         }
         Ok(sum)
     }
 
-    /// An exporter that is already running.
-    pub fn running(pid: u32, address: &str) -> Result<Self, Failure> {
-        Ok(Self {
-            child: None,
-            pid,
-            address: address.into(),
-            stream: connect(address)?,
-        })
-    }
-
     /// Scrapes on the kept connection, like Prometheus, or on a new one if the server has closed it. Returns the bytes
     /// of the body.
     pub fn scrape(&mut self, gzip: bool) -> Result<usize, Failure> {
-        Ok(self.get(gzip, &mut io::sink())? as usize)
-    }
-
-    /// Scrapes, and appends the body.
-    pub fn scrape_into(&mut self, body: &mut Vec<u8>) -> Result<(), Failure> {
-        self.get(false, body).map(drop)
-    }
-
-    fn get(&mut self, gzip: bool, body: &mut impl Write) -> Result<u64, Failure> {
         if self.is_closed()? {
             self.stream = connect(&self.address)?;
         }
@@ -120,32 +106,40 @@ impl Server {
             self.address
         );
         self.stream.get_mut().write_all(request.as_bytes())?;
-        let (mut length, mut chunked, mut status) = (None, false, String::new());
-        loop {
-            let mut line = String::new();
-            self.stream.read_line(&mut line)?;
-            let line = line.trim_end();
-            if line.is_empty() {
-                break;
-            }
-            if status.is_empty() {
-                line.clone_into(&mut status);
-            }
-            let line = line.to_ascii_lowercase();
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().ok();
-            }
-            chunked |= line == "transfer-encoding: chunked";
-        }
+        let status = self.line()?;
         if !status.starts_with("HTTP/1.1 200") {
             return Err(format!("the server answers {status:?}").into());
         }
-        if chunked {
-            return self.chunks(body);
+        self.body.clear();
+        let mut length = None;
+        loop {
+            let line = self.line()?.to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = Some(value.trim().parse()?);
+            }
         }
-        let length = length.ok_or("the answer has no length")?;
-        self.take(length, body)?;
-        Ok(length)
+        match length {
+            Some(length) => self.take(length)?,
+            // In chunks: each follows its length and ends in a line end, and the last one is empty.
+            None => loop {
+                let length = u64::from_str_radix(&self.line()?, 16)?;
+                self.take(length)?;
+                self.line()?;
+                if length == 0 {
+                    break;
+                }
+            },
+        }
+        Ok(self.body.len())
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
     }
 
     fn is_closed(&self) -> io::Result<bool> {
@@ -156,24 +150,8 @@ impl Server {
         Ok(!read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
     }
 
-    /// Reads a chunked body: each chunk follows its length and ends in a line end, and the last one is empty.
-    fn chunks(&mut self, body: &mut impl Write) -> Result<u64, Failure> {
-        let mut sum = 0;
-        loop {
-            let mut line = String::new();
-            self.stream.read_line(&mut line)?;
-            let length = u64::from_str_radix(line.trim_end(), 16)?;
-            self.take(length, body)?;
-            self.take(2, &mut io::sink())?;
-            sum += length;
-            if length == 0 {
-                return Ok(sum);
-            }
-        }
-    }
-
-    fn take(&mut self, bytes: u64, body: &mut impl Write) -> Result<(), Failure> {
-        let taken = io::copy(&mut self.stream.by_ref().take(bytes), body)?;
+    fn take(&mut self, bytes: u64) -> Result<(), Failure> {
+        let taken = io::copy(&mut self.stream.by_ref().take(bytes), &mut self.body)?;
         if taken < bytes {
             return Err("the answer ends too early".into());
         }
@@ -182,7 +160,7 @@ impl Server {
 
     /// A value of its `/proc/PID/status`, in bytes.
     pub fn status(&self, name: &str) -> Result<u64, Failure> {
-        bytes(&format!("/proc/{}/status", self.pid), name)
+        bytes(&format!("/proc/{}/status", self.child.0.id()), name)
     }
 }
 

@@ -1,26 +1,23 @@
 //! `fastproc bench top`: the cost of a screen of processes, on a pseudo-terminal, beside htop, btop and top.
 
 use std::{
-    env,
     fs::File,
     io::{self, Read, Write},
     os::fd::AsFd,
-    path::PathBuf,
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
+use nix::pty::{Winsize, openpty};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::{Mode, OFlags},
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
+    io::{FdFlags, fcntl_setfd},
 };
 use serde_json::json;
 
 use super::{
-    command::{Ending, cpu_ns, resident_mb},
+    command::{Ending, cpu_ns, fastproc, resident_mb},
     idle::{Idle, Ran},
     measure::{Common, Failure, in_turn, percentile},
     report::{Column, Report, Spread, column},
@@ -125,15 +122,12 @@ struct Running {
 
 impl Running {
     fn start(program: &Program) -> io::Result<Self> {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-        grantpt(&terminal)?;
-        unlockpt(&terminal)?;
-        tcsetwinsize(&terminal, SIZE)?;
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let end = rustix::fs::open(ptsname(&terminal, Vec::new())?, flags, Mode::empty())?;
-        let path = installed(program)
-            .ok_or_else(|| io::Error::other(format!("{} is not installed", program.command)))?;
-        let mut command = Command::new(path);
+        let terminal = openpty(Some(&SIZE), None)?;
+        fcntl_setfd(&terminal.master, FdFlags::CLOEXEC)?;
+        let mut command = match program.command {
+            OURS => Command::new(fastproc()?),
+            other => Command::new(other),
+        };
         command
             .args(program.arguments)
             .env("TERM", "xterm-256color")
@@ -142,11 +136,11 @@ impl Running {
             // Ignore the user's settings; no folder for new ones can be created there.
             .env("HOME", "/proc")
             .env("XDG_CONFIG_HOME", "/proc")
-            .stdin(Stdio::from(end.try_clone()?))
-            .stdout(Stdio::from(end.try_clone()?))
+            .stdin(terminal.slave.try_clone()?)
+            .stdout(terminal.slave)
             .stderr(Stdio::null());
         Ok(Self {
-            terminal: terminal.into(),
+            terminal: terminal.master.into(),
             child: Ending::start(&mut command)?,
         })
     }
@@ -272,13 +266,13 @@ fn screens(
     processes: usize,
     rounds: u32,
 ) -> Result<Vec<f64>, Failure> {
-    let idle = Idle::start_some(processes)?;
+    let idle = Idle::start(processes)?;
     let mut looks: Vec<Vec<Look>> = programs.iter().map(|_| Vec::new()).collect();
     in_turn(programs.len(), 0, rounds, |at, _| {
         let program = programs[at];
         // The same duration for each.
         let screens = f64::from(args.screens) * LOOKS_EVERY / program.interval;
-        let wake = || args.ran.wake(idle.as_ref());
+        let wake = || idle.wake(args.ran.ran);
         looks[at].push(look(program, screens.round() as u32, wake)?);
         Ok(())
     })?;
@@ -301,17 +295,6 @@ fn screens(
         ]);
     }
     Ok(times)
-}
-
-/// The program beside this one, or else one of `PATH`. `None`: there is none.
-fn installed(program: &Program) -> Option<PathBuf> {
-    let beside = env::current_exe().ok()?.with_file_name(program.command);
-    let paths = env::var_os("PATH").unwrap_or_default();
-    let paths = env::split_paths(&paths).map(|folder| folder.join(program.command));
-    [beside]
-        .into_iter()
-        .chain(paths)
-        .find(|path| path.is_file())
 }
 
 /// Measures, and prints the report.

@@ -4,28 +4,21 @@ use std::collections::BTreeSet;
 
 use fastproc::{Process, Snapshot};
 
-use crate::{
-    command::bytes,
-    idle::{Idle, Kind},
-    measure::Failure,
-};
+use crate::{command::bytes, idle::Idle, measure::Failure};
 
 /// Processes that are started at once, before memory is looked at again.
 const STEP: usize = 2_000;
 
 /// What part of the memory stays free.
-const KEPT_FREE: u64 = 4;
+const KEPT_FREE: u64 = 8;
 
-/// What one process needs at least: its kernel stack, its task and its page tables. Until it is measured.
-const LEAST_BYTES: u64 = 40 << 10;
+/// What one task needs at least: its kernel stack, its structures and its page tables. Until it is measured.
+pub const LEAST_BYTES: u64 = 40 << 10;
 
-/// What part of the memory threads, and processes that share memory, leave free.
-const ALWAYS_FREE: u64 = 16;
-
-/// Fails if this many more tasks need memory that others may need.
-pub fn room_for(more: usize) -> Result<(), Failure> {
-    let spare = meminfo("MemAvailable:")?.saturating_sub(meminfo("MemTotal:")? / ALWAYS_FREE);
-    if more as u64 * LEAST_BYTES > spare {
+/// Fails if this many more tasks, each of this size, need memory that others may need.
+pub fn room_for(more: usize, bytes: u64) -> Result<(), Failure> {
+    let spare = meminfo("MemAvailable:")?.saturating_sub(meminfo("MemTotal:")? / KEPT_FREE);
+    if more as u64 * bytes > spare {
         return Err(format!("there is no memory for {more} more tasks; give --processes and --threads smaller numbers").into());
     }
     Ok(())
@@ -34,10 +27,10 @@ pub fn room_for(more: usize) -> Result<(), Failure> {
 /// Idle processes.
 pub struct Crowd {
     groups: Vec<Idle>,
-    own_memory: usize,
     /// Bytes available before the first of them.
     available: u64,
-    bytes_of_process: u64,
+    /// Memory that one of them has taken, about.
+    pub bytes_of_process: u64,
 }
 
 impl Crowd {
@@ -45,7 +38,6 @@ impl Crowd {
     pub fn new() -> Result<Self, Failure> {
         Ok(Self {
             groups: Vec::new(),
-            own_memory: 0,
             available: meminfo("MemAvailable:")?,
             bytes_of_process: LEAST_BYTES,
         })
@@ -55,20 +47,10 @@ impl Crowd {
     pub fn grow_to(&mut self, wanted: usize) -> Result<(), Failure> {
         while self.count() < wanted {
             let more = (wanted - self.count()).min(STEP);
-            let available = meminfo("MemAvailable:")?;
-            let spare = available.saturating_sub(meminfo("MemTotal:")? / KEPT_FREE);
-            let kind = if more as u64 * self.bytes_of_process < spare {
-                Kind::OwnMemory
-            } else {
-                room_for(more)?;
-                Kind::SharedMemory
-            };
-            self.groups.push(Idle::start_kind(more, kind)?);
-            if kind == Kind::OwnMemory {
-                self.own_memory += more;
-                let used = self.available.saturating_sub(meminfo("MemAvailable:")?);
-                self.bytes_of_process = (used / self.count() as u64).max(LEAST_BYTES);
-            }
+            room_for(more, self.bytes_of_process)?;
+            self.groups.push(Idle::start(more)?);
+            let used = self.available.saturating_sub(meminfo("MemAvailable:")?);
+            self.bytes_of_process = (used / self.count() as u64).max(LEAST_BYTES);
         }
         Ok(())
     }
@@ -76,21 +58,6 @@ impl Crowd {
     /// Their number.
     pub fn count(&self) -> usize {
         self.groups.iter().map(Idle::count).sum()
-    }
-
-    /// Those with memory of their own.
-    pub fn own_memory(&self) -> usize {
-        self.own_memory
-    }
-
-    /// Groups, each with one more process, which has started it and has the same name.
-    pub fn groups(&self) -> usize {
-        self.groups.len()
-    }
-
-    /// Memory that one with memory of its own has taken, about.
-    pub fn bytes_of_process(&self) -> u64 {
-        self.bytes_of_process
     }
 
     /// Their pids.

@@ -1,8 +1,7 @@
 //! Limits of the kernel on tasks, raised while this program runs.
 
 use std::{
-    fs,
-    io::{self, BufRead as _, BufReader},
+    io::{BufRead as _, BufReader},
     os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, Command, Stdio},
@@ -13,14 +12,20 @@ use crate::measure::Failure;
 /// `PID_MAX_LIMIT`.
 const MOST_PIDS: usize = 1 << 22;
 
-/// A shell that writes the old values back once its input ends: then this program is done or dead.
-const RESTORE: &str = r#"trap '' HUP INT TERM
+/// A shell that raises the number in each file, unless it is as great, and writes the old values back once its input ends:
+/// then this program is done or dead. No signal of a user ends it before that.
+const KEEPER: &str = r#"trap '' HUP INT TERM
+while [ $# -gt 1 ]; do
+	now=$(cat "$1") || exit
+	if [ "$now" -lt "$2" ]; then
+		echo "$2" > "$1" || exit
+		restore="$restore echo $now > $1;"
+	fi
+	shift 2
+done
 echo ready
 read -r end
-while [ $# -gt 1 ]; do
-	printf '%s\n' "$2" > "$1"
-	shift 2
-done"#;
+eval "$restore""#;
 
 /// Raised limits, which are restored when this is dropped, or when this program ends in any other way.
 #[derive(Debug)]
@@ -40,45 +45,27 @@ impl Limits {
         Self::raise_to(&limits)
     }
 
-    /// Raises the number in each file, unless it is as great.
     fn raise_to(limits: &[(&Path, usize)]) -> Result<Self, Failure> {
-        let mut raised = Vec::new();
-        for &(path, wanted) in limits {
-            let text = fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-            let now: usize = text.trim().parse()?;
-            if now < wanted {
-                raised.push((path, now, wanted));
-            }
-        }
         let mut keeper = Command::new("sh");
-        keeper.args(["-c", RESTORE, "sh"]);
-        for (path, now, _) in &raised {
-            keeper.arg(path).arg(now.to_string());
+        keeper.args(["-c", KEEPER, "sh"]);
+        for (path, wanted) in limits {
+            keeper.arg(path).arg(wanted.to_string());
         }
-        // Before anything is raised.
         let mut keeper = keeper
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
             // Signals of the terminal do not reach it.
             .process_group(0)
             .spawn()?;
-        // From then on no signal of a user ends it.
         let ready = keeper.stdout.take().map(BufReader::new);
-        if ready.map_or(Ok(0), |mut ready| ready.read_line(&mut String::new()))? == 0 {
-            return Err("the shell that restores the limits did not start".into());
-        }
         let limits = Self { keeper };
-        for (path, _, wanted) in raised {
-            fs::write(path, wanted.to_string()).map_err(|error| refused(path, &error))?;
+        if ready.map_or(Ok(0), |mut ready| ready.read_line(&mut String::new()))? == 0 {
+            return Err(
+                "a shell cannot raise the kernel's limits on tasks: run this as root".into(),
+            );
         }
         Ok(limits)
     }
-}
-
-fn refused(path: &Path, error: &io::Error) -> Failure {
-    format!("cannot raise {}: {error}; run this as root", path.display()).into()
 }
 
 impl Drop for Limits {
@@ -90,7 +77,7 @@ impl Drop for Limits {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, path::PathBuf};
+    use std::{env, fs, path::PathBuf};
 
     use fastproc_testbed::wait_until;
     use rustix::process::{Pid, Signal, kill_process};

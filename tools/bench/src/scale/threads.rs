@@ -1,11 +1,20 @@
 //! The cost of a thread, if threads are listed.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, DirEntry},
+    io,
+};
+
 use fastproc::{Collector, Fields};
 use serde_json::{Value, json};
 
-use super::{crowd::room_for, open, other_work, plan};
+use super::{
+    crowd::{LEAST_BYTES, room_for},
+    open, other_work, plan,
+};
 use crate::{
-    idle::{Idle, Kind},
+    idle::Idle,
     measure::{self, Case, Failure},
     report::Report,
 };
@@ -19,10 +28,10 @@ pub fn measure(report: &mut Report, wanted: usize, rounds: u32) -> Result<Value,
         .step_by(EACH)
         .map(|first| EACH.min(wanted - first));
     let start = |count| {
-        room_for(count)?;
-        Ok(Idle::start_kind(count, Kind::Threads)?)
+        room_for(count, LEAST_BYTES)?;
+        Ok((Idle::start_with_threads(1, count)?, count))
     };
-    let groups: Vec<Idle> = counts.map(start).collect::<Result<_, Failure>>()?;
+    let groups: Vec<_> = counts.map(start).collect::<Result<_, Failure>>()?;
     let mut listing = open(Fields::TOP | Fields::THREADS)?;
     let listed = check(&groups, &mut listing)?;
     let mut adding = open(Fields::TOP)?;
@@ -56,29 +65,30 @@ pub fn measure(report: &mut Report, wanted: usize, rounds: u32) -> Result<Value,
 }
 
 /// Checks that each thread is listed once, with its process. Returns how many threads the machine has.
-fn check(groups: &[Idle], collector: &mut Collector) -> Result<usize, Failure> {
+fn check(groups: &[(Idle, usize)], collector: &mut Collector) -> Result<usize, Failure> {
     let snapshot = collector.snapshot()?;
-    let mut all = 0;
-    let mut found: Vec<(u32, u32)> = Vec::new();
+    let (mut all, mut found) = (0, BTreeMap::<u32, BTreeSet<u32>>::new());
     for (process, thread) in snapshot.threads_with_processes() {
         all += 1;
-        found.push((process.pid(), thread.tid));
+        if !found.entry(process.pid()).or_default().insert(thread.tid) {
+            return Err(format!("thread {} is listed twice", thread.tid).into());
+        }
     }
-    found.sort_unstable();
-    for idle in groups {
-        let own = |&&(pid, _): &&(u32, u32)| pid == idle.parent();
-        let mut listed: Vec<u32> = found.iter().filter(own).map(|&(_, tid)| tid).collect();
-        let mut expected: Vec<u32> = idle.pids().chain([idle.parent()]).collect();
-        expected.sort_unstable();
-        listed.sort_unstable();
-        if listed != expected {
-            return Err(format!(
-                "of process {} with {} threads {} are listed",
-                idle.parent(),
-                expected.len(),
-                listed.len()
-            )
-            .into());
+    for (idle, threads) in groups {
+        for pid in idle.pids() {
+            let tasks = fs::read_dir(format!("/proc/{pid}/task"))?;
+            let name = |task: io::Result<DirEntry>| Ok(task?.file_name());
+            let names = tasks.map(name).collect::<io::Result<Vec<_>>>()?;
+            let expected = names.iter().filter_map(|name| name.to_str()?.parse().ok());
+            let expected: BTreeSet<u32> = expected.collect();
+            if expected.len() != *threads || found.get(&pid) != Some(&expected) {
+                return Err(format!(
+                    "of process {pid} with {threads} threads /proc lists {} and a snapshot {}",
+                    expected.len(),
+                    found.get(&pid).map_or(0, BTreeSet::len)
+                )
+                .into());
+            }
         }
     }
     Ok(all)
