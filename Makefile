@@ -143,7 +143,7 @@ c-library:
 	$(CARGO) rustc --profile library --locked -p fastproc-c --crate-type staticlib
 	crates/fastproc-c/link "$(TARGET)/library/libfastproc_c.a" "$(TARGET)/release/c" --strip
 
-## make c-header       writes its header and the list in its man page again, after a change of bpf/record.h or of a function
+## make c-header       writes its header again, after a change of bpf/record.h or of a function
 c-header:
 	scripts/setup build
 	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test all header::

@@ -10,13 +10,13 @@
  * Times are nanoseconds and sizes are bytes, whatever unit the kernel counts in.
  *
  * Behind its name each member has tags, and everything that has to know of all members is made from them: the groups, the
- * accessors of Rust, C and Go, what the service copies and hides, docs/fields.md. A member that lacks a tag ends the build.
+ * accessors of Rust and Go, what the service copies and hides, docs/fields.md. A member that lacks a tag ends the build.
  *
  * - Who may see it: FP_PUBLIC, FP_TICKS, FP_BOOT_TICKS, FP_TRACERS or FP_NOBODY.
  * - In a group, how it comes from threads: FP_PROCESS, FP_LEADER or FP_SUM.
  * - FP_UNKNOWN(value), if it can be unknown in a group that is there: then this is its value. A member that is added to a group
  *   needs one, else older records (of a recording, of another version's service) lack the whole group.
- * - FP_INNER, if it says how a record is put together, and so has no accessor in C.
+ * - FP_INNER, if it says how a record is put together.
  *
  * A structure in fp_record has FP_ALWAYS or FP_GROUP.
  */

@@ -11,6 +11,7 @@
 
 struct entry {
 	size_t place;
+	uint32_t pid;
 	uint64_t rss;
 };
 
@@ -24,33 +25,37 @@ static int larger(const void *left, const void *right)
 int main(int argc, char **argv)
 {
 	size_t most = argc > 1 ? strtoul(argv[1], NULL, 10) : 10;
+	fastproc_snapshot_info snapshot;
 	fastproc *handle;
 
-	if (fastproc_open(&handle, FASTPROC_MEMORY, NULL, 0) || fastproc_snapshot(handle)) {
+	if (fastproc_open(&handle, FASTPROC_MEMORY, NULL, 0, FASTPROC_SIZES) || fastproc_snapshot(handle, &snapshot)) {
 		fprintf(stderr, "by_memory: %s\n", fastproc_error());
 		fastproc_close(handle);
 		return 1;
 	}
-	size_t count = fastproc_count(handle);
-	struct entry *entries = calloc(count ? count : 1, sizeof *entries);
+	struct entry *entries = calloc(snapshot.count + 1, sizeof *entries);
+	size_t count = 0;
 	if (!entries) {
 		perror("by_memory");
 		return 1;
 	}
-	for (size_t place = 0; place < count; place++) {
-		entries[place].place = place;
+	for (size_t place = 0; place < snapshot.count; place++) {
+		fastproc_record record;
+
 		/* A process without its own memory has none: 0. */
-		fastproc_rss_bytes(handle, place, &entries[place].rss);
+		if (fastproc_get(handle, place, &record) || !(record.identity.groups & FASTPROC_MEMORY))
+			continue;
+		entries[count].place = place;
+		entries[count].pid = record.identity.tgid;
+		entries[count++].rss = record.memory.rss_anon + record.memory.rss_file + record.memory.rss_shmem;
 	}
 	qsort(entries, count, sizeof *entries, larger);
 	printf("     PID    RSS BYTES NAME\n");
 	for (size_t i = 0; i < count && i < most; i++) {
 		const char *name;
-		uint32_t pid;
 
-		fastproc_pid(handle, entries[i].place, &pid);
-		fastproc_name(handle, entries[i].place, &name, NULL);
-		printf("%8" PRIu32 " %12" PRIu64 " %s\n", pid, entries[i].rss, name);
+		fastproc_text(handle, entries[i].place, FASTPROC_TEXT_NAME, &name, NULL);
+		printf("%8" PRIu32 " %12" PRIu64 " %s\n", entries[i].pid, entries[i].rss, name);
 	}
 	free(entries);
 	return fastproc_close(handle);

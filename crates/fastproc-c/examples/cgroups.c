@@ -8,39 +8,37 @@
 
 #include <fastproc.h>
 
-static void print(int result, uint64_t value)
+static void print(uint64_t value)
 {
-	if (result == FASTPROC_OK)
-		printf("%15" PRIu64 " ", value);
-	else
+	if (value == FASTPROC_UNKNOWN_U64)
 		printf("%15s ", "-");
+	else
+		printf("%15" PRIu64 " ", value);
 }
 
 int main(void)
 {
 	uint32_t fields = FASTPROC_CGROUPS_CPU | FASTPROC_CGROUPS_MEMORY | FASTPROC_CGROUPS_PIDS;
-	fastproc_cgroups *handle;
+	fastproc_snapshot_info snapshot;
+	fastproc *handle;
 
-	if (fastproc_cgroups_open(&handle, fields, NULL, 0) || fastproc_cgroups_snapshot(handle)) {
+	if (fastproc_open_cgroups(&handle, fields, NULL, 0, FASTPROC_SIZES) || fastproc_snapshot(handle, &snapshot)) {
 		fprintf(stderr, "cgroups: %s\n", fastproc_error());
-		fastproc_cgroups_close(handle);
+		fastproc_close(handle);
 		return 1;
 	}
 	printf("%15s %15s %15s PATH\n", "CPU NS", "MEMORY BYTES", "TASKS");
-	for (size_t i = 0; i < fastproc_cgroups_count(handle); i++) {
+	for (size_t i = 0; i < snapshot.count; i++) {
+		fastproc_cgroup_record cgroup;
 		const char *path;
-		uint64_t value;
-		int result;
 
-		result = fastproc_cgroups_cpu_usage_ns(handle, i, &value);
-		print(result, value);
+		if (fastproc_get_cgroup(handle, i, &cgroup) || fastproc_text(handle, i, FASTPROC_TEXT_CGROUP, &path, NULL))
+			continue;
+		print(cgroup.cpu.usage_ns);
 		/* Unknown for the root, and where the controller is not enabled. */
-		result = fastproc_cgroups_memory_current_bytes(handle, i, &value);
-		print(result, value);
-		result = fastproc_cgroups_pids_current(handle, i, &value);
-		print(result, value);
-		fastproc_cgroups_path(handle, i, &path, NULL);
+		print(cgroup.memory.current);
+		print(cgroup.pids.current);
 		printf("%s\n", path);
 	}
-	return fastproc_cgroups_close(handle);
+	return fastproc_close(handle);
 }

@@ -11,52 +11,47 @@
 
 #include <fastproc.h>
 
-static int look(fastproc *handle)
-{
-	return fastproc_snapshot(handle) || fastproc_difference(handle);
-}
-
 int main(int argc, char **argv)
 {
 	double seconds = argc > 1 ? strtod(argv[1], NULL) : 1.0;
+	fastproc_snapshot_info snapshot;
 	struct timespec pause;
 	fastproc *handle;
+	size_t gone;
+	int failed;
 
 	pause.tv_sec = (time_t)seconds;
 	pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
-	if (fastproc_open(&handle, FASTPROC_CPU, NULL, 0) || look(handle)) {
+	failed = fastproc_open(&handle, FASTPROC_CPU, NULL, 0, FASTPROC_SIZES);
+	for (int i = 0; i < 2 && !failed; i++) {
+		if (i == 1)
+			nanosleep(&pause, NULL);
+		failed = fastproc_snapshot(handle, &snapshot) || fastproc_difference(handle, &gone);
+	}
+	if (failed) {
 		fprintf(stderr, "cpu_shares: %s\n", fastproc_error());
 		fastproc_close(handle);
 		return 1;
 	}
-	nanosleep(&pause, NULL);
-	if (look(handle)) {
-		fprintf(stderr, "cpu_shares: %s\n", fastproc_error());
-		fastproc_close(handle);
-		return 1;
-	}
-	size_t count = fastproc_count(handle);
-	for (size_t place = 0; place < count; place++) {
+	for (size_t place = 0; place < snapshot.count; place++) {
+		fastproc_change change;
+		fastproc_record record;
 		const char *name;
-		double share;
-		uint32_t pid;
-		bool born;
 
-		/* 1.0 is one whole CPU. */
-		if (fastproc_change_cpu_share(handle, place, &share) != FASTPROC_OK || share < 0.001)
+		/* 1.0 is one whole CPU. An unknown share is NaN, and compares as false. */
+		if (fastproc_get_change(handle, place, &change) || !(change.cpu_share >= 0.001))
 			continue;
-		fastproc_pid(handle, place, &pid);
-		fastproc_name(handle, place, &name, NULL);
-		fastproc_change_born(handle, place, &born);
-		printf("%8" PRIu32 " %6.1f %% %s%s\n", pid, share * 100, name, born ? " (born)" : "");
+		fastproc_get(handle, place, &record);
+		fastproc_text(handle, place, FASTPROC_TEXT_NAME, &name, NULL);
+		printf("%8" PRIu32 " %6.1f %% %s%s\n", record.identity.tgid, change.cpu_share * 100, name,
+		       change.born ? " (born)" : "");
 	}
-	count = fastproc_gone_count(handle);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < gone; i++) {
 		uint32_t pid;
 
-		fastproc_gone_pid(handle, i, &pid);
+		fastproc_get_gone(handle, i, &pid, NULL);
 		printf("%8" PRIu32 " is gone\n", pid);
 	}
-	printf("%zu processes\n", fastproc_count(handle));
+	printf("%zu processes\n", snapshot.count);
 	return fastproc_close(handle);
 }

@@ -10,38 +10,34 @@
 
 #include <fastproc.h>
 
-static void print(const char *name, int result, uint64_t value)
+static void print(const char *name, uint64_t value)
 {
-	if (result == FASTPROC_OK)
-		printf("%s %" PRIu64 "\n", name, value);
+	if (value == FASTPROC_UNKNOWN_U64)
+		printf("%s -\n", name);
 	else
-		printf("%s - (%s)\n", name, fastproc_error());
+		printf("%s %" PRIu64 "\n", name, value);
 }
 
 int main(int argc, char **argv)
 {
-	uint32_t pid = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : (uint32_t)getpid();
+	uint64_t pid = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)getpid();
 	uint32_t fields = FASTPROC_TOP | FASTPROC_USERS | FASTPROC_IO | FASTPROC_CMDLINE;
+	fastproc_snapshot_info snapshot;
+	fastproc_record process;
 	fastproc *handle;
 	size_t place, length;
+	const char *text;
 
-	if (fastproc_open(&handle, fields, NULL, 0) || fastproc_snapshot(handle) ||
-	    fastproc_find(handle, pid, &place)) {
+	if (fastproc_open(&handle, fields, NULL, 0, FASTPROC_SIZES) || fastproc_snapshot(handle, &snapshot) ||
+	    fastproc_find(handle, pid, &place) || fastproc_get(handle, place, &process)) {
 		fprintf(stderr, "one_process: %s\n", fastproc_error());
 		fastproc_close(handle);
 		return 1;
 	}
-	const char *text;
-	uint32_t id, threads;
-	uint64_t value;
-	char state;
-	int result;
-
-	fastproc_name(handle, place, &text, NULL);
+	fastproc_text(handle, place, FASTPROC_TEXT_NAME, &text, NULL);
 	printf("name %s\n", text);
-	fastproc_state(handle, place, &state);
-	printf("state %c\n", state);
-	if (fastproc_cmdline(handle, place, &text, &length) == FASTPROC_OK) {
+	printf("state %c\n", fastproc_state(process.identity.state_bits));
+	if (fastproc_text(handle, place, FASTPROC_TEXT_CMDLINE, &text, &length) == FASTPROC_OK) {
 		/* A NUL follows each argument. */
 		printf("cmdline");
 		for (size_t at = 0; at < length; at++) {
@@ -50,17 +46,13 @@ int main(int argc, char **argv)
 		}
 		printf("\n");
 	}
-	fastproc_identity_ppid(handle, place, &id);
-	printf("ppid %" PRIu32 "\n", id);
-	fastproc_identity_num_threads(handle, place, &threads);
-	printf("threads %" PRIu32 "\n", threads);
-	result = fastproc_users_uid(handle, place, &id);
-	print("uid", result, id);
-	result = fastproc_rss_bytes(handle, place, &value);
-	print("rss_bytes", result, value);
-	result = fastproc_cpu_utime_ns(handle, place, &value);
-	print("utime_ns", result, value);
-	result = fastproc_io_read_bytes(handle, place, &value);
-	print("read_bytes", result, value);
+	printf("ppid %" PRIu32 "\n", process.identity.ppid);
+	printf("threads %" PRIu32 "\n", process.identity.num_threads);
+	if (process.identity.groups & FASTPROC_USERS)
+		printf("uid %" PRIu32 "\n", process.users.uid);
+	if (process.identity.groups & FASTPROC_MEMORY)
+		print("rss_bytes", process.memory.rss_anon + process.memory.rss_file + process.memory.rss_shmem);
+	print("utime_ns", process.cpu.utime_ns);
+	print("read_bytes", process.io.read_bytes);
 	return fastproc_close(handle);
 }

@@ -12,22 +12,19 @@
 int main(int argc, char **argv)
 {
 	uint32_t pid = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : (uint32_t)getpid();
-	int (*const texts[])(fastproc *, size_t, const char **, size_t *) = {
-		fastproc_stat_text,
-		fastproc_statm_text,
-		fastproc_status_text,
-	};
+	const uint32_t texts[] = {FASTPROC_TEXT_STAT, FASTPROC_TEXT_STATM, FASTPROC_TEXT_STATUS};
+	fastproc_snapshot_info snapshot;
 	fastproc *handle;
 	size_t place;
 	int failed;
 
-	failed = fastproc_open(&handle, FASTPROC_THREE_FILES, NULL, 0) || fastproc_snapshot(handle) ||
-		 fastproc_find(handle, pid, &place);
+	failed = fastproc_open(&handle, FASTPROC_THREE_FILES, NULL, 0, FASTPROC_SIZES) ||
+		 fastproc_snapshot(handle, &snapshot) || fastproc_find(handle, pid, &place);
 	for (size_t i = 0; !failed && i < sizeof texts / sizeof *texts; i++) {
 		const char *text;
 		size_t length;
 
-		failed = texts[i](handle, place, &text, &length);
+		failed = fastproc_text(handle, place, texts[i], &text, &length);
 		fwrite(text, 1, length, stdout);
 	}
 	if (failed)

@@ -2,22 +2,22 @@
 /*
  * The processes and cgroups of a Linux machine, from the kernel's own structures. fastproc(3) begins with an example.
  *
- * Generated from the library's functions: do not edit.
+ * Generated from the library's functions and from the descriptions of its records: do not edit.
  *
- * Functions return FASTPROC_OK; FASTPROC_UNKNOWN where a value is not known, which is never shown as zero; or a negative
- * FASTPROC_ERROR_*. Then *value is 0, *text is "", and fastproc_error() is a sentence that says what went wrong and what to do.
+ * Functions return FASTPROC_OK; FASTPROC_UNKNOWN where a value is not known; or a negative FASTPROC_ERROR_*. Then what they
+ * should write is empty, and fastproc_error() is a sentence that says what went wrong and what to do.
  *
- * index is the place of a process in the snapshot, from 0 to fastproc_count() - 1. In fastproc_cgroups_*, it is that of a cgroup.
+ * index is the place of a process in the snapshot, of a thread among all threads, or of a cgroup. It begins at 0.
  *
- * A text ends in a NUL, which *length does not count; length may be NULL. It belongs to the handle, and is valid until the
- * same function is called again, the next snapshot is made or the handle is closed.
- *
- * [FASTPROC_X]: the value is there if the handle was opened with that among its fields; the others always are.
- * [guarded]: the kernel shows it only to the owner of the process and to readers with CAP_SYS_PTRACE; to others
- * FASTPROC_UNKNOWN.
+ * A record is a copy, which stays as it is. It has the groups of fields that identity.groups names: those that the handle was
+ * opened with, if the source knows them of this process. A value that is not known has every bit set (FASTPROC_UNKNOWN_*), and
+ * is never shown as zero. [unknown]: it may be unknown although its group is there. [guarded]: the kernel shows it only to the
+ * owner of the process and to readers with CAP_SYS_PTRACE; to others it is unknown, and identity.masked is 1.
+ * [internal]: it is for the library alone.
+ * [FASTPROC_X]: the handle must have been opened with that among its fields.
  *
  * A handle may be used by one thread at a time, different ones by different threads at once. After fork(2) the child opens
- * its own. Times are nanoseconds and sizes are bytes, as the names say.
+ * its own. Times are nanoseconds and sizes are bytes.
  */
 
 #ifndef FASTPROC_H
@@ -26,6 +26,438 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* A member marked [unknown] or [guarded], and every member of a group that a record lacks, has these values if it is not known. */
+#define FASTPROC_UNKNOWN_U64 UINT64_MAX
+#define FASTPROC_UNKNOWN_U32 UINT32_MAX
+#define FASTPROC_UNKNOWN_S32 (-1)
+#define FASTPROC_UNKNOWN_U8 UINT8_MAX
+
+/* A limit of a cgroup that is not set. */
+#define FASTPROC_NO_LIMIT (UINT64_MAX - 1)
+
+/* The flag of kernel threads in identity.flags. */
+#define FASTPROC_KERNEL_THREAD 0x00200000
+
+#define FASTPROC_CPU 0x001 /* CPU time, faults, context switches. */
+#define FASTPROC_MEMORY 0x002 /* Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie). */
+#define FASTPROC_LAYOUT 0x004 /* Addresses. */
+#define FASTPROC_CREDENTIALS 0x008 /* Capabilities, seccomp, umask, and how many supplementary groups there are. */
+#define FASTPROC_SIGNALS 0x010 /* Signal sets. */
+#define FASTPROC_NAMESPACES 0x020 /* Pid namespaces. */
+#define FASTPROC_SCHEDULING 0x040 /* Priority, policy, processor. */
+#define FASTPROC_LIMITS 0x080 /* Limits. */
+#define FASTPROC_IO 0x100 /* I/O counters. */
+#define FASTPROC_CGROUP 0x200 /* Cgroup of the default hierarchy. */
+#define FASTPROC_THREADS 0x400 /* Every thread on its own. */
+#define FASTPROC_MEMORY_DETAILS 0x800 /* What else is known of its memory. All 0 for a process without memory of its own. */
+#define FASTPROC_USERS 0x1000 /* Users and groups. */
+#define FASTPROC_SCHEDULING_DETAILS 0x2000 /* What else is known of its scheduling. */
+
+#define FASTPROC_TOP 0x3
+#define FASTPROC_THREE_FILES 0x38ff
+#define FASTPROC_CGROUPS_CPU 0x01 /* CPU time, throttling and weight. */
+#define FASTPROC_CGROUPS_MEMORY 0x02 /* Memory in use, limits and events. */
+#define FASTPROC_CGROUPS_MEMORY_STAT 0x04 /* The lines of memory.stat. */
+#define FASTPROC_CGROUPS_PIDS 0x08 /* Processes and threads. */
+#define FASTPROC_CGROUPS_IO 0x10 /* I/O. */
+#define FASTPROC_CGROUPS_PRESSURE 0x20 /* Time in which tasks waited. */
+#define FASTPROC_CGROUPS_HUGETLB 0x40 /* Huge pages. */
+#define FASTPROC_CGROUPS_CPU_TIMES 0x80 /* CPU time by CPU. */
+
+/* Who a process is and what it is doing. Always present. */
+typedef struct fastproc_identity {
+	uint64_t start_ns; /* Start time after boot (task->start_boottime); starttime of /proc/PID/stat. Exact, or on a whole tick of 10 ms if text or the service has rounded it: see is_same_start() of the library for Rust. Nanoseconds. */
+	uint32_t tgid; /* Process id, in the pid namespace of /proc (task->tgid). */
+	uint32_t ppid; /* Parent's process id (real_parent->tgid). */
+	uint32_t pgrp; /* Process group. */
+	uint32_t session; /* Session. */
+	uint32_t tracer_pid; /* Process that traces this one by ptrace(2), or 0. */
+	uint32_t flags; /* Kernel flags, PF_* (task->flags). */
+	int32_t tty_nr; /* Controlling terminal as a device number (new_encode_dev()), or 0. */
+	int32_t tpgid; /* Foreground process group of that terminal, or -1. */
+	uint32_t num_threads; /* Threads (signal->nr_threads). */
+	int32_t exit_signal; /* Signal sent to the parent on exit (task->exit_signal). */
+	int32_t exit_code; /* Exit status as waitpid(2) shows it. [guarded] */
+	uint32_t state_bits; /* Report bits of the state; only the highest counts, as in __task_state_index(): 0 R, 1 S, 2 D, 4 T, 8 t, 16 X and so on. */
+	uint32_t groups; /* The groups that this record holds, as the bits of Fields. */
+	uint32_t torn; /* What was replaced while it was being read; a torn record is never shown, but read again from /proc. [internal] */
+	uint32_t seen_threads; /* Threads whose times are folded in, the leader included. */
+	uint32_t threads_state; /* Another after a thread has begun or ended, where the source compares that. */
+	uint8_t wchan; /* 1 if the process has one thread and that is not running: the kernel's answer to "is there a wait channel". [guarded] */
+	uint8_t has_mm; /* 1 if the process has memory of its own; kernel threads and zombies have none. */
+	uint8_t core_dumping; /* 1 while the process writes a core dump. */
+	uint8_t masked; /* 1 if the kernel hid from this reader what only ptrace access shows (a record parsed from /proc). */
+	uint32_t on_cpu; /* 1 while the leading thread is on a CPU (task->on_cpu). [guarded] [unknown] [internal] */
+	char comm[16]; /* Command name, NUL padded (task->comm). */
+} fastproc_identity;
+
+/* CPU time and faults, of all threads together, dead ones included, as the kernel folds them. */
+typedef struct fastproc_cpu {
+	uint64_t utime_ns; /* Time in user mode, scaled to the precise run time as the kernel does (cputime_adjust()), by the library. Nanoseconds. */
+	uint64_t stime_ns; /* Time in kernel mode, scaled likewise. Nanoseconds. */
+	uint64_t gtime_ns; /* Guest time: time spent running a virtual CPU; also part of utime_ns. Nanoseconds. */
+	uint64_t cutime_ns; /* User time of children that were waited for. Nanoseconds. */
+	uint64_t cstime_ns; /* System time of children that were waited for. Nanoseconds. */
+	uint64_t cgtime_ns; /* Guest time of children that were waited for. Nanoseconds. */
+	uint64_t minflt; /* Page faults that needed no I/O. */
+	uint64_t majflt; /* Page faults that needed I/O. */
+	uint64_t cminflt; /* Minor faults of children that were waited for. */
+	uint64_t cmajflt; /* Major faults of children that were waited for. */
+	uint64_t nvcsw; /* Voluntary context switches of the leading thread, as in /proc/PID/status. */
+	uint64_t nivcsw; /* Involuntary context switches of the leading thread. */
+	uint64_t sum_exec_ns; /* Precise run time (se.sum_exec_runtime); /proc does not tell. Nanoseconds. [unknown] */
+	uint64_t sampled_utime_ns; /* User time as sampled by ticks, before scaling. Nanoseconds. [internal] */
+	uint64_t sampled_stime_ns; /* System time as sampled by ticks, before scaling. Nanoseconds. [internal] */
+	uint64_t prev_utime_ns; /* User time that the kernel last showed to anybody (signal->prev_cputime). Nanoseconds. [internal] */
+	uint64_t prev_stime_ns; /* System time that the kernel last showed to anybody. Nanoseconds. [internal] */
+} fastproc_cpu;
+
+/* Memory, as in /proc/PID/statm and the Vm lines of /proc/PID/status. All in bytes. */
+typedef struct fastproc_memory {
+	uint64_t vsize; /* Virtual size (mm->total_vm): VmSize, vsize of stat, size of statm. Bytes. */
+	uint64_t rss_approx; /* Resident set as stat shows it: without what the CPUs have not yet folded in, so up to some MiB off. Bytes. */
+	uint64_t rss_anon; /* Resident anonymous memory: RssAnon. Bytes. */
+	uint64_t rss_file; /* Resident file mappings: RssFile. Bytes. */
+	uint64_t rss_shmem; /* Resident shared memory (tmpfs, System V, shared anonymous): RssShmem. Bytes. */
+	uint64_t swap; /* Swapped out: VmSwap. Bytes. */
+	uint64_t peak_vsize; /* Largest virtual size so far: VmPeak. Bytes. */
+	uint64_t peak_rss; /* Largest resident set so far: VmHWM. Bytes. */
+	uint64_t locked; /* Locked by mlock(2): VmLck. Bytes. */
+	uint64_t pinned; /* Pinned, so that it cannot be moved: VmPin. Bytes. */
+	uint64_t data; /* Data: VmData. Bytes. */
+	uint64_t stack; /* Stack: VmStk. Bytes. */
+	uint64_t exe; /* Text, no more than there is executable memory: VmExe. Bytes. */
+	uint64_t lib; /* The rest of the executable memory: VmLib. Bytes. */
+	uint64_t text; /* Text, from first to last page: trs of statm. Bytes. */
+	uint64_t mm_users; /* Users of the address space: 1 if nobody shares it (mm->mm_users). [guarded] [unknown] [internal] */
+} fastproc_memory;
+
+/* What else is known of the memory of a process, and a top does not show. It lies far from the rest in mm_struct: each costs a line of the cache. */
+typedef struct fastproc_memory_details {
+	uint64_t page_tables; /* Page tables: VmPTE. Bytes. */
+	uint64_t hugetlb; /* Huge pages of hugetlbfs: HugetlbPages. Bytes. */
+	uint64_t mm_flags; /* mm->flags; without memory, 1 if the user may still trace the process. [guarded] */
+	uint64_t untag_mask; /* Mask that removes an address's tag (mm->context.untag_mask, x86): untag_mask. */
+} fastproc_memory_details;
+
+/* Where things lie in the address space. The kernel shows these only to readers with ptrace access. */
+typedef struct fastproc_layout {
+	uint64_t start_code; /* Where the text starts. [guarded] */
+	uint64_t end_code; /* Where the text ends. [guarded] */
+	uint64_t start_stack; /* Where the stack starts. [guarded] */
+	uint64_t kstkesp; /* Stack pointer of a dying or dumping process, else 0. [guarded] */
+	uint64_t kstkeip; /* Instruction pointer of a dying or dumping process, else 0. [guarded] */
+	uint64_t start_data; /* Where the data starts. [guarded] */
+	uint64_t end_data; /* Where the data ends. [guarded] */
+	uint64_t start_brk; /* Where the heap starts. [guarded] */
+	uint64_t arg_start; /* Where the arguments start. [guarded] */
+	uint64_t arg_end; /* Where the arguments end. [guarded] */
+	uint64_t env_start; /* Where the environment starts. [guarded] */
+	uint64_t env_end; /* Where the environment ends. [guarded] */
+} fastproc_layout;
+
+/* Users and groups, of the objective credentials (task->real_cred). */
+typedef struct fastproc_users {
+	uint32_t uid; /* Real user. */
+	uint32_t euid; /* Effective user. */
+	uint32_t suid; /* Saved user. */
+	uint32_t fsuid; /* User for access to files. */
+	uint32_t gid; /* Real group. */
+	uint32_t egid; /* Effective group. */
+	uint32_t sgid; /* Saved group. */
+	uint32_t fsgid; /* Group for access to files. */
+} fastproc_users;
+
+/* What else the objective credentials say, and what else bounds what the process may do. */
+typedef struct fastproc_credentials {
+	uint64_t cap_inheritable; /* Inheritable capabilities: CapInh. */
+	uint64_t cap_permitted; /* Permitted capabilities: CapPrm. */
+	uint64_t cap_effective; /* Effective capabilities: CapEff. */
+	uint64_t cap_bounding; /* Bounding set of capabilities: CapBnd. */
+	uint64_t cap_ambient; /* Ambient capabilities: CapAmb. */
+	uint64_t atomic_flags; /* task->atomic_flags: bit 0 no_new_privs, bits 3 to 7 speculation control. */
+	uint32_t user_ns; /* Inode number of the user namespace. [guarded] [unknown] */
+	uint32_t seccomp_mode; /* 0 off, 1 strict, 2 filter. */
+	uint32_t seccomp_filters; /* Number of seccomp filters. */
+	int32_t umask; /* File mode creation mask; a process that ends has none any more. [unknown] */
+	uint32_t ngroups; /* Number of supplementary groups. */
+	uint32_t groups_at; /* Where they stand in the pool, two a word. [internal] */
+	uint64_t thread_features; /* ARCH_SHSTK_* bits of the leading thread (task->thread.features, x86 with user shadow stacks, else 0): bit 0 it has a shadow stack, bit 1 it may write to it. x86_Thread_features. */
+	uint64_t thread_features_locked; /* Those that are locked: x86_Thread_features_locked. */
+} fastproc_credentials;
+
+/* Signal sets; bit n-1 stands for signal n. */
+typedef struct fastproc_signals {
+	uint64_t pending; /* Pending for the leading thread: SigPnd. */
+	uint64_t shared_pending; /* Pending for the process: ShdPnd. */
+	uint64_t blocked; /* Blocked by the leading thread: SigBlk. */
+	uint64_t ignored; /* Ignored: SigIgn. */
+	uint64_t caught; /* Caught: SigCgt. */
+	uint64_t queued; /* Signals queued by the process's user, over all its processes: SigQ, the first number. */
+	uint64_t queue_limit; /* Their limit (RLIMIT_SIGPENDING): SigQ, the second number. */
+	uint64_t switches; /* Context switches of the process, or UINT64_MAX: it ran, has other threads, or shares its memory. While they and run_ns are the same it has not run, so ignored and caught are the same. [internal] */
+	uint64_t run_ns; /* Its precise run time then: a thread that executes a program takes the leader's place, with switches of its own. Nanoseconds. [internal] */
+} fastproc_signals;
+
+/* Pid namespaces. */
+typedef struct fastproc_namespaces {
+	uint32_t level; /* How many pid namespaces the process is below that of /proc. */
+	uint32_t ids_at; /* Where its ids in them stand in the pool, two words for each: tgid, pid; pgrp, session. [internal] */
+} fastproc_namespaces;
+
+/* Scheduling, of the leading thread. */
+typedef struct fastproc_scheduling {
+	int32_t priority; /* Kernel priority as stat shows it: 20 plus nice, or minus one minus the real-time priority. */
+	int32_t nice; /* Nice value, -20 to 19. */
+	uint32_t rt_priority; /* Real-time priority, 1 to 99, or 0. */
+	uint32_t policy; /* SCHED_*. */
+	uint32_t processor; /* CPU that it last ran on. */
+	uint32_t reserved; /* Not used. [internal] */
+} fastproc_scheduling;
+
+/* What a top does not show of it. */
+typedef struct fastproc_scheduling_details {
+	uint64_t cpus_allowed; /* CPUs 0 to 63 of the allowed ones. */
+	uint64_t mems_allowed; /* Memory nodes 0 to 63 of the allowed ones. */
+	uint64_t blkio_ns; /* Time waited for block I/O (delays->blkio_delay; counts only with delay accounting on). Nanoseconds. */
+	uint32_t cpus_at; /* Where all of the first stand in the pool, on a machine with more than 64. [internal] */
+	uint32_t mems_at; /* Where all of the second stand in the pool, on a machine with more than 64. [internal] */
+	uint32_t ngid; /* NUMA group, or 0. */
+	uint32_t reserved; /* Not used. [internal] */
+} fastproc_scheduling_details;
+
+/* Limits that /proc/PID/stat and status show. */
+typedef struct fastproc_limits {
+	uint64_t rss_limit; /* RLIMIT_RSS, UINT64_MAX for none: rsslim. Bytes. */
+	uint32_t fd_size; /* Descriptor slots allocated: FDSize. */
+	uint32_t reserved; /* Not used. [internal] */
+} fastproc_limits;
+
+/* I/O counters, of all threads together, as in /proc/PID/io. */
+typedef struct fastproc_io {
+	uint64_t rchar; /* Bytes that read(2) and the like returned. Bytes. [guarded] */
+	uint64_t wchar; /* Bytes that write(2) and the like took. Bytes. [guarded] */
+	uint64_t syscr; /* Read calls. [guarded] */
+	uint64_t syscw; /* Write calls. [guarded] */
+	uint64_t read_bytes; /* Bytes fetched from storage. Bytes. [guarded] */
+	uint64_t write_bytes; /* Bytes sent to storage. Bytes. [guarded] */
+	uint64_t cancelled_write_bytes; /* Bytes that were not written after all, because the file was truncated. Bytes. [guarded] */
+} fastproc_io;
+
+/* Cgroup of the default hierarchy. */
+typedef struct fastproc_cgroup {
+	uint64_t id; /* kernfs_node.id, which is the inode number of its folder. [unknown] */
+} fastproc_cgroup;
+
+/* How the name of a process is known. Not meant to be read as it is: see Process::name. */
+typedef struct fastproc_name_parts {
+	uint32_t kind; /* FP_NAME_*: 0, comm is the name; 1, text is; 2, a workqueue worker, put together from the parts. [internal] */
+	uint32_t worker_flags; /* FP_WORKER_*. [internal] */
+	int32_t worker_id; /* worker->id. [internal] */
+	int32_t pool_id; /* worker_pool->id. [internal] */
+	int32_t pool_cpu; /* worker_pool->cpu, -1 for an unbound pool. [internal] */
+	uint32_t reserved; /* Not used. [internal] */
+	char text[64]; /* The full name, NUL terminated; or for a worker its description, and from byte 32 the queue it rescues. [internal] */
+} fastproc_name_parts;
+
+/* One process. Only the groups that identity.groups names hold anything. What is asked for most stands together. */
+typedef struct fastproc_record {
+	fastproc_identity identity; /* Who it is and what it is doing. */
+	fastproc_cpu cpu; /* CPU time, faults, context switches. */
+	fastproc_memory memory; /* Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie). */
+	fastproc_users users; /* Users and groups. */
+	fastproc_scheduling scheduling; /* Priority, policy, processor. */
+	fastproc_name_parts name; /* Name; always present. */
+	fastproc_memory_details memory_details; /* What else is known of its memory. All 0 for a process without memory of its own. */
+	fastproc_layout layout; /* Addresses. */
+	fastproc_credentials credentials; /* Capabilities, seccomp, umask, and how many supplementary groups there are. */
+	fastproc_signals signals; /* Signal sets. */
+	fastproc_namespaces namespaces; /* Pid namespaces. */
+	fastproc_scheduling_details scheduling_details; /* What else is known of its scheduling. */
+	fastproc_limits limits; /* Limits. */
+	fastproc_io io; /* I/O counters. */
+	fastproc_cgroup cgroup; /* Cgroup of the default hierarchy. */
+} fastproc_record;
+
+/* One thread, where threads are listed or cannot be folded on the spot. */
+typedef struct fastproc_thread_record {
+	uint64_t start_ns; /* Start time after boot. Nanoseconds. */
+	uint64_t utime_ns; /* Time in user mode, scaled as the kernel does. Nanoseconds. */
+	uint64_t stime_ns; /* Time in kernel mode, scaled as the kernel does. Nanoseconds. */
+	uint64_t gtime_ns; /* Guest time. Nanoseconds. */
+	uint64_t minflt; /* Page faults that needed no I/O. */
+	uint64_t majflt; /* Page faults that needed I/O. */
+	uint64_t nvcsw; /* Voluntary context switches. */
+	uint64_t nivcsw; /* Involuntary context switches. */
+	uint64_t sum_exec_ns; /* Precise run time; /proc does not tell. Nanoseconds. [unknown] */
+	uint64_t sampled_utime_ns; /* User time as sampled by ticks. Nanoseconds. [internal] */
+	uint64_t sampled_stime_ns; /* System time as sampled by ticks. Nanoseconds. [internal] */
+	uint64_t prev_utime_ns; /* User time that the kernel last showed. Nanoseconds. [internal] */
+	uint64_t prev_stime_ns; /* System time that the kernel last showed. Nanoseconds. [internal] */
+	fastproc_io io; /* I/O counters of this thread. */
+	uint32_t tid; /* Thread id. */
+	uint32_t tgid; /* Process that the thread belongs to. */
+	uint32_t state_bits; /* Report bits of the state. */
+	uint32_t flags; /* Kernel flags, PF_*. */
+	int32_t priority; /* Kernel priority. */
+	int32_t nice; /* Nice value. */
+	uint32_t rt_priority; /* Real-time priority. */
+	uint32_t policy; /* SCHED_*. */
+	uint32_t processor; /* CPU that it last ran on. */
+	uint32_t threads_state; /* Identity::threads_state of its process when it was read. [internal] */
+	char comm[16]; /* Name of the thread, NUL padded. */
+} fastproc_thread_record;
+
+/* What a cgroup is. Always present. */
+typedef struct fastproc_cgroup_identity {
+	uint64_t id; /* The inode number of its directory (cgrp->kn->id). */
+	uint64_t parent; /* Id of its parent; 0 for the root. */
+	uint32_t groups; /* The groups that this record holds, as the bits of Fields. */
+	uint32_t level; /* Levels below the root of the hierarchy. */
+	uint32_t populated; /* 1 if it or a descendant has a process: populated of cgroup.events. */
+	uint32_t frozen; /* 1 if it is frozen: frozen of cgroup.events. */
+	uint32_t descendants; /* Living descendants: nr_descendants of cgroup.stat. */
+	uint32_t dying_descendants; /* Removed descendants that the kernel still keeps: nr_dying_descendants. */
+	uint32_t threaded; /* 1 if its type is threaded. */
+	uint32_t stat_by_line; /* 1 if the values of memory.stat were read from the text, line by line. [internal] */
+} fastproc_cgroup_identity;
+
+/* CPU time, throttling and weight: cpu.stat, cpu.max, cpu.weight. */
+typedef struct fastproc_cgroup_cpu {
+	uint64_t usage_ns; /* CPU time of the cgroup and its descendants: usage_usec. Nanoseconds. */
+	uint64_t user_ns; /* Time in user mode, scaled to the precise time as the kernel does. Nanoseconds. */
+	uint64_t system_ns; /* Time in kernel mode, scaled likewise. Nanoseconds. */
+	uint64_t nice_ns; /* Time of processes with a positive nice value: nice_usec. Nanoseconds. [unknown] */
+	uint64_t forced_idle_ns; /* Time that core scheduling kept siblings idle: core_sched.force_idle_usec. Nanoseconds. [unknown] */
+	uint64_t periods; /* Periods in which the limit of CPU time was enforced: nr_periods. [unknown] */
+	uint64_t throttled; /* Periods in which the cgroup was throttled: nr_throttled. [unknown] */
+	uint64_t throttled_ns; /* Time that it was throttled, of all CPUs together: throttled_usec. Nanoseconds. [unknown] */
+	uint64_t bursts; /* Periods with a burst: nr_bursts. [unknown] */
+	uint64_t burst_ns; /* Time used above the quota in bursts: burst_usec. Nanoseconds. [unknown] */
+	uint64_t quota_ns; /* CPU time allowed in a period, or no limit: cpu.max. Nanoseconds. [unknown] */
+	uint64_t period_ns; /* The period: cpu.max. Nanoseconds. [unknown] */
+	uint64_t weight; /* Share of CPU time among siblings: cpu.weight. [unknown] */
+	uint64_t sampled_utime_ns; /* User time as sampled by ticks, before scaling. Nanoseconds. [internal] */
+	uint64_t sampled_stime_ns; /* System time as sampled by ticks, before scaling. Nanoseconds. [internal] */
+	uint64_t prev_utime_ns; /* User time that the kernel last showed to anybody. Nanoseconds. [internal] */
+	uint64_t prev_stime_ns; /* System time that the kernel last showed to anybody. Nanoseconds. [internal] */
+} fastproc_cgroup_cpu;
+
+/* Memory in use, limits and events: the files memory.* but for memory.stat. */
+typedef struct fastproc_cgroup_memory {
+	uint64_t current; /* Memory in use: memory.current. Bytes. [unknown] */
+	uint64_t peak; /* The most that was ever in use: memory.peak. Bytes. [unknown] */
+	uint64_t min; /* Memory that is never reclaimed: memory.min. Bytes. [unknown] */
+	uint64_t low; /* Memory that is reclaimed last: memory.low. Bytes. [unknown] */
+	uint64_t high; /* Above this, allocations are slowed down: memory.high. Bytes. [unknown] */
+	uint64_t max; /* The limit: memory.max. Bytes. [unknown] */
+	uint64_t swap_current; /* Swap in use: memory.swap.current. Bytes. [unknown] */
+	uint64_t swap_peak; /* The most swap that was ever in use: memory.swap.peak. Bytes. [unknown] */
+	uint64_t swap_high; /* Above this much swap, allocations are slowed down: memory.swap.high. Bytes. [unknown] */
+	uint64_t swap_max; /* The limit of swap: memory.swap.max. Bytes. [unknown] */
+	uint64_t events_low; /* Times that memory below low was reclaimed: low of memory.events. [unknown] */
+	uint64_t events_high; /* Times that high was exceeded. [unknown] */
+	uint64_t events_max; /* Times that use was about to exceed max. [unknown] */
+	uint64_t events_oom; /* Times that the limit was reached and an allocation was about to fail. [unknown] */
+	uint64_t oom_kills; /* Processes killed by an OOM killer: oom_kill. [unknown] */
+	uint64_t oom_group_kills; /* Times that the whole cgroup was killed: oom_group_kill. [unknown] */
+	uint64_t local_low; /* The same of the cgroup without its descendants: memory.events.local. [unknown] */
+	uint64_t local_high; /* high of memory.events.local. [unknown] */
+	uint64_t local_max; /* max of memory.events.local. [unknown] */
+	uint64_t local_oom; /* oom of memory.events.local. [unknown] */
+	uint64_t local_oom_kills; /* oom_kill of memory.events.local. [unknown] */
+	uint64_t local_oom_group_kills; /* oom_group_kill of memory.events.local. [unknown] */
+	uint64_t sock_throttled; /* Times that a socket's memory was held back: sock_throttled of memory.events. [unknown] */
+	uint64_t local_sock_throttled; /* sock_throttled of memory.events.local. [unknown] */
+	uint64_t swap_events_high; /* Times that swap exceeded swap_high: high of memory.swap.events. [unknown] */
+	uint64_t swap_events_max; /* Times that swap was about to exceed swap_max. [unknown] */
+	uint64_t swap_events_fail; /* Times that an allocation of swap failed. [unknown] */
+	uint64_t oom_group; /* 1 if an OOM killer kills the whole cgroup: memory.oom.group. [unknown] */
+} fastproc_cgroup_memory;
+
+/* The lines of memory.stat, in the order and the units of whoever read them. Cgroup::memory_stat finds a line by its name. */
+typedef struct fastproc_cgroup_memory_stat {
+	uint64_t slots[96]; /* The stored values. [internal] */
+} fastproc_cgroup_memory_stat;
+
+/* Processes and threads: pids.current and its limit. */
+typedef struct fastproc_cgroup_pids {
+	uint64_t current; /* Processes and threads in the cgroup and its descendants: pids.current. */
+	uint64_t max; /* The limit: pids.max. */
+	uint64_t peak; /* The most that there ever were: pids.peak. [unknown] */
+} fastproc_cgroup_pids;
+
+/* I/O of all block devices together: the sums of the lines of io.stat. */
+typedef struct fastproc_cgroup_io {
+	uint64_t rbytes; /* Bytes read. Bytes. */
+	uint64_t wbytes; /* Bytes written. Bytes. */
+	uint64_t dbytes; /* Bytes discarded. Bytes. */
+	uint64_t rios; /* Reads. */
+	uint64_t wios; /* Writes. */
+	uint64_t dios; /* Discards. */
+	uint32_t devices_at; /* Where its devices begin. [internal] */
+	uint32_t devices; /* How many it has. [internal] */
+} fastproc_cgroup_io;
+
+/* Time in which tasks waited for a resource: the files *.pressure. */
+typedef struct fastproc_cgroup_pressure {
+	uint64_t cpu_some_ns; /* Some task waited for a CPU. Nanoseconds. */
+	uint64_t cpu_full_ns; /* All tasks waited for a CPU. Nanoseconds. */
+	uint64_t memory_some_ns; /* Some task waited for memory. Nanoseconds. */
+	uint64_t memory_full_ns; /* All tasks waited for memory. Nanoseconds. */
+	uint64_t io_some_ns; /* Some task waited for I/O. Nanoseconds. */
+	uint64_t io_full_ns; /* All tasks waited for I/O. Nanoseconds. */
+	uint32_t averages[18]; /* Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times above. */
+	uint64_t from_files; /* Bits of the files that are needed (cpu, memory, io): averages are due, or somebody reads them. [internal] */
+} fastproc_cgroup_pressure;
+
+/* Huge pages of all sizes together: the sums of the files hugetlb.*. */
+typedef struct fastproc_cgroup_hugetlb {
+	uint64_t current; /* Huge pages in use: hugetlb.SIZE.current. Bytes. */
+	uint64_t reserved; /* Huge pages that are reserved: hugetlb.SIZE.rsvd.current. Bytes. [unknown] */
+	uint64_t failures; /* Times that an allocation failed because of a limit: max of hugetlb.SIZE.events. [unknown] */
+	uint32_t sizes_at; /* Where its page sizes begin. [internal] */
+	uint32_t sizes; /* How many it has. [internal] */
+} fastproc_cgroup_hugetlb;
+
+/* CPU time by CPU: the kernel counts it, and no file of version 2 shows it. */
+typedef struct fastproc_cgroup_cpu_times {
+	uint32_t times_at; /* Where its times begin, of which there is one for each CPU (subtree_bstat). [internal] */
+	uint32_t cpus; /* How many there are. [internal] */
+} fastproc_cgroup_cpu_times;
+
+/* One cgroup. */
+typedef struct fastproc_cgroup_record {
+	fastproc_cgroup_identity identity; /* What it is. */
+	fastproc_cgroup_cpu cpu; /* CPU time, throttling and weight. */
+	fastproc_cgroup_memory memory; /* Memory in use, limits and events. */
+	fastproc_cgroup_memory_stat memory_stat; /* The lines of memory.stat. */
+	fastproc_cgroup_pids pids; /* Processes and threads. */
+	fastproc_cgroup_io io; /* I/O. */
+	fastproc_cgroup_pressure pressure; /* Time in which tasks waited. */
+	fastproc_cgroup_hugetlb hugetlb; /* Huge pages. */
+	fastproc_cgroup_cpu_times cpu_times; /* CPU time by CPU. */
+} fastproc_cgroup_record;
+
+/* I/O of a cgroup with one block device: a line of io.stat. */
+typedef struct fastproc_cgroup_device {
+	uint32_t major; /* Major number of the device. */
+	uint32_t minor; /* Minor number of the device. */
+	uint64_t rbytes; /* Bytes read. Bytes. */
+	uint64_t wbytes; /* Bytes written. Bytes. */
+	uint64_t dbytes; /* Bytes discarded. Bytes. */
+	uint64_t rios; /* Reads. */
+	uint64_t wios; /* Writes. */
+	uint64_t dios; /* Discards. */
+} fastproc_cgroup_device;
+
+/* The sizes of the structures that the program is compiled with. */
+#define FASTPROC_SIZES \
+	((uint64_t)sizeof(fastproc_record) | (uint64_t)sizeof(fastproc_thread_record) << 16 | \
+	 (uint64_t)sizeof(fastproc_cgroup_record) << 32 | \
+	 (uint64_t)(sizeof(fastproc_cgroup_device) + sizeof(fastproc_snapshot_info) + sizeof(fastproc_change)) << 48)
+
 
 /**
  * Success.
@@ -58,7 +490,7 @@
 #define FASTPROC_ERROR_NO_SNAPSHOT -4
 
 /**
- * The snapshot has no process with this id, or no cgroup with this path.
+ * The snapshot has nothing with this id.
  */
 #define FASTPROC_ERROR_NO_PROCESS -5
 
@@ -78,255 +510,156 @@
 #define FASTPROC_ERROR_INTERNAL -8
 
 /**
- * Fields that a top shows: CPU time and sizes of memory.
+ * The program was compiled with the header of another version, and its structures have other sizes.
  */
-#define FASTPROC_TOP (FASTPROC_CPU | FASTPROC_MEMORY)
+#define FASTPROC_ERROR_SIZES -9
 
 /**
- * Fields that fastproc_stat_text(), fastproc_statm_text() and fastproc_status_text() need.
- */
-#define FASTPROC_THREE_FILES ((((((((((FASTPROC_CPU | FASTPROC_MEMORY) | FASTPROC_LAYOUT) | FASTPROC_CREDENTIALS) | FASTPROC_SIGNALS) | FASTPROC_NAMESPACES) | FASTPROC_SCHEDULING) | FASTPROC_LIMITS) | FASTPROC_MEMORY_DETAILS) | FASTPROC_USERS) | FASTPROC_SCHEDULING_DETAILS)
-
-/**
- * Request command lines from the service. fastproc_cmdline() reads the others from /proc.
+ * Request command lines from the service. fastproc_text() reads the others from /proc.
  */
 #define FASTPROC_CMDLINE 65536
 
 /**
- * Request paths of programs from the service, for fastproc_exe().
+ * Request paths of programs from the service, for fastproc_text().
  */
 #define FASTPROC_EXE 131072
 
 /**
- * A limit of a cgroup that is not set: UINT64_MAX - 1.
+ * Name, as stat and status show it; for a kernel worker with its current work. Any bytes but NUL.
  */
-#define FASTPROC_NO_LIMIT 18446744073709551614ull
+#define FASTPROC_TEXT_NAME 0
 
 /**
- * Pressure: tasks waited for a CPU.
+ * Command line: arguments, each followed by a NUL; no more than 128 KiB. Empty for a kernel thread or a zombie.
  */
-#define FASTPROC_PRESSURE_CPU 0
+#define FASTPROC_TEXT_CMDLINE 1
 
 /**
- * Pressure: tasks waited for memory.
+ * Path of the program; it ends in " (deleted)" if the file was removed. [guarded]
  */
-#define FASTPROC_PRESSURE_MEMORY 1
+#define FASTPROC_TEXT_EXE 2
 
 /**
- * Pressure: tasks waited for I/O.
+ * Path of the cgroup of version 2; the root is "/". Of a process it is read from /proc; with FASTPROC_CGROUP among the
+ * fields, once per cgroup.
  */
-#define FASTPROC_PRESSURE_IO 2
+#define FASTPROC_TEXT_CGROUP 3
 
 /**
- * CPU time, faults, context switches.
+ * The text of /proc/PID/stat, as the kernel would print it for this reader. [FASTPROC_THREE_FILES]
  */
-#define FASTPROC_CPU 1
+#define FASTPROC_TEXT_STAT 4
 
 /**
- * Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie).
+ * The text of /proc/PID/statm. [FASTPROC_THREE_FILES]
  */
-#define FASTPROC_MEMORY 2
+#define FASTPROC_TEXT_STATM 5
 
 /**
- * Addresses.
+ * The text of /proc/PID/status. [FASTPROC_THREE_FILES]
  */
-#define FASTPROC_LAYOUT 4
+#define FASTPROC_TEXT_STATUS 6
 
 /**
- * Capabilities, seccomp, umask, and how many supplementary groups there are.
+ * Supplementary groups, in the kernel's order; credentials.ngroups is their number. [FASTPROC_CREDENTIALS]
  */
-#define FASTPROC_CREDENTIALS 8
+#define FASTPROC_LIST_GROUPS 0
 
 /**
- * Signal sets.
+ * The CPUs that the leading thread may run on: bit b of value n stands for CPU 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
  */
-#define FASTPROC_SIGNALS 16
+#define FASTPROC_LIST_CPUS 1
 
 /**
- * Pid namespaces.
+ * The memory nodes that it may allocate from, likewise. [FASTPROC_SCHEDULING_DETAILS]
  */
-#define FASTPROC_NAMESPACES 32
+#define FASTPROC_LIST_NODES 2
 
 /**
- * Priority, policy, processor.
+ * Ids in the pid namespaces below that of /proc, from the outermost one: of each the process id, the thread id of the
+ * leading thread, the process group and the session; 0 if the namespace does not see it. namespaces.level is the number of
+ * namespaces. [FASTPROC_NAMESPACES]
  */
-#define FASTPROC_SCHEDULING 64
+#define FASTPROC_LIST_IDS 3
 
 /**
- * Limits.
- */
-#define FASTPROC_LIMITS 128
-
-/**
- * I/O counters.
- */
-#define FASTPROC_IO 256
-
-/**
- * Cgroup of the default hierarchy.
- */
-#define FASTPROC_CGROUP 512
-
-/**
- * Every thread on its own.
- */
-#define FASTPROC_THREADS 1024
-
-/**
- * What else is known of its memory. All 0 for a process without memory of its own.
- */
-#define FASTPROC_MEMORY_DETAILS 2048
-
-/**
- * Users and groups.
- */
-#define FASTPROC_USERS 4096
-
-/**
- * What else is known of its scheduling.
- */
-#define FASTPROC_SCHEDULING_DETAILS 8192
-
-/**
- * CPU time, throttling and weight.
- */
-#define FASTPROC_CGROUPS_CPU 1
-
-/**
- * Memory in use, limits and events.
- */
-#define FASTPROC_CGROUPS_MEMORY 2
-
-/**
- * The lines of memory.stat.
- */
-#define FASTPROC_CGROUPS_MEMORY_STAT 4
-
-/**
- * Processes and threads.
- */
-#define FASTPROC_CGROUPS_PIDS 8
-
-/**
- * I/O.
- */
-#define FASTPROC_CGROUPS_IO 16
-
-/**
- * Time in which tasks waited.
- */
-#define FASTPROC_CGROUPS_PRESSURE 32
-
-/**
- * Huge pages.
- */
-#define FASTPROC_CGROUPS_HUGETLB 64
-
-/**
- * CPU time by CPU.
- */
-#define FASTPROC_CGROUPS_CPU_TIMES 128
-
-/**
- * What `fastproc_open()` opens: a source of snapshots, and the last one.
+ * A source of snapshots of processes or of cgroups, and the last one.
  */
 typedef struct fastproc fastproc;
 
 /**
- * What `fastproc_cgroups_open()` opens: a source of cgroups, and the last snapshot.
+ * A snapshot.
  */
-typedef struct fastproc_cgroups fastproc_cgroups;
+typedef struct fastproc_snapshot_info {
+    /**
+     * Processes, or cgroups. Their places are 0 to count - 1: processes in the order of their ids, cgroups with parents
+     * before their children.
+     */
+    size_t count;
+    /**
+     * Threads of all processes; 0 without FASTPROC_THREADS. Their places are 0 to threads - 1.
+     */
+    size_t threads;
+    /**
+     * Cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 or 64 parts from a
+     * service. What is below them is left out too, but not counted.
+     */
+    size_t left_out;
+    /**
+     * Time since boot when reading began, on the clock of start times. Nanoseconds.
+     */
+    uint64_t began_ns;
+    /**
+     * How long reading took; 0 for cgroups. Nanoseconds.
+     */
+    uint64_t took_ns;
+    /**
+     * The source in use: one of the names that fastproc_open() or fastproc_open_cgroups() takes.
+     */
+    const char *source;
+} fastproc_snapshot_info;
 
 /**
- * The ids of a process in a pid namespace below that of `/proc`; 0 if the namespace does not see it.
+ * What a process or thread did between two snapshots. What is not known is FASTPROC_UNKNOWN_U64 or NaN.
  */
-typedef struct fastproc_ids {
+typedef struct fastproc_change {
     /**
-     * Process id.
+     * CPU time used since the earlier snapshot, or since its start. Nanoseconds. [FASTPROC_CPU]
      */
-    uint32_t tgid;
+    uint64_t cpu_ns;
     /**
-     * Thread id of the leading thread.
+     * CPU time used per time passed: 1.0 is one whole CPU. [FASTPROC_CPU]
      */
-    uint32_t pid;
+    double cpu_share;
     /**
-     * Process group.
+     * The part of it in user mode. [FASTPROC_CPU]
      */
-    uint32_t pgrp;
+    double user_share;
     /**
-     * Session.
+     * The part of it in kernel mode. [FASTPROC_CPU]
      */
-    uint32_t session;
-} fastproc_ids;
-
-/**
- * I/O of a cgroup with one block device: a line of io.stat.
- */
-typedef struct fastproc_device {
+    double system_share;
     /**
-     * Major number of the device.
+     * Page faults that needed no I/O, per second. [FASTPROC_CPU]
      */
-    uint32_t major;
+    double minflt_per_second;
     /**
-     * Minor number of the device.
+     * Page faults that needed I/O, per second. [FASTPROC_CPU]
      */
-    uint32_t minor;
+    double majflt_per_second;
     /**
-     * Bytes read.
+     * Bytes fetched from storage, per second. [FASTPROC_IO] [guarded]
      */
-    uint64_t rbytes;
+    double read_bytes_per_second;
     /**
-     * Bytes written.
+     * Bytes sent to storage, per second. [FASTPROC_IO] [guarded]
      */
-    uint64_t wbytes;
+    double write_bytes_per_second;
     /**
-     * Bytes discarded.
+     * Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.
      */
-    uint64_t dbytes;
-    /**
-     * Reads.
-     */
-    uint64_t rios;
-    /**
-     * Writes.
-     */
-    uint64_t wios;
-    /**
-     * Discards.
-     */
-    uint64_t dios;
-} fastproc_device;
-
-/**
- * Huge pages of one size in a cgroup: the files hugetlb.SIZE.*. UINT64_MAX: a value is not known, because this kernel lacks
- * the file. FASTPROC_NO_LIMIT: there is no limit.
- */
-typedef struct fastproc_page_size {
-    /**
-     * Size of a page. Bytes, as the next four.
-     */
-    uint64_t size;
-    /**
-     * Pages in use.
-     */
-    uint64_t current;
-    /**
-     * Their limit.
-     */
-    uint64_t max;
-    /**
-     * Reserved pages.
-     */
-    uint64_t reserved;
-    /**
-     * Their limit.
-     */
-    uint64_t reserved_max;
-    /**
-     * Times that an allocation failed because of a limit.
-     */
-    uint64_t failures;
-} fastproc_page_size;
+    bool born;
+} fastproc_change;
 
 #ifdef __cplusplus
 extern "C" {
@@ -344,15 +677,42 @@ const char *fastproc_version(void);
 const char *fastproc_error(void);
 
 /**
- * Opens a source of snapshots.
+ * The field with this name, as in "memory-details" or "MEMORY_DETAILS", for programs that read names.
+ */
+int fastproc_field(const char *name, uint32_t *field);
+
+/**
+ * The letter of identity.state_bits of a process, or of state_bits of a thread, as in proc(5): R, S, D, T, t, X, Z, P or I.
+ */
+char fastproc_state(uint32_t state_bits);
+
+/**
+ * Opens a source of snapshots of all processes.
  *
  * fields: the contents of records, FASTPROC_* combined by |; 0 for ids, names and states, which are always present.
  * source: "service", "bpf", "bpf-iter" or "procfs"; NULL or "auto" for the first of them that works.
  * max_age_ns: how old a snapshot of the service may be, in nanoseconds; 0 for one that begins after the request.
+ * sizes: FASTPROC_SIZES. A program that was compiled with the header of another version gets FASTPROC_ERROR_SIZES.
  *
  * *handle is NULL if it fails.
  */
-int fastproc_open(struct fastproc **handle, uint32_t fields, const char *source, uint64_t max_age_ns);
+int fastproc_open(struct fastproc **handle, uint32_t fields, const char *source, uint64_t max_age_ns, uint64_t sizes);
+
+/**
+ * Opens a source of snapshots of all cgroups of version 2 that this process can reach.
+ *
+ * fields: the contents of records, FASTPROC_CGROUPS_* combined by |; 0 for ids and states, which are always present.
+ * source: "bpf", "service" or "files"; NULL or "auto" for the first of them that works.
+ * max_age_ns: how old CPU time, memory.stat and I/O may be, in nanoseconds; 0: they are updated for every snapshot.
+ * sizes: FASTPROC_SIZES.
+ *
+ * *handle is NULL if it fails.
+ */
+int fastproc_open_cgroups(struct fastproc **handle,
+                          uint32_t fields,
+                          const char *source,
+                          uint64_t max_age_ns,
+                          uint64_t sizes);
 
 /**
  * Closes a handle, and invalidates all its texts. NULL does nothing.
@@ -360,1390 +720,86 @@ int fastproc_open(struct fastproc **handle, uint32_t fields, const char *source,
 int fastproc_close(struct fastproc *handle);
 
 /**
- * The field with this name, as in "memory-details" or "MEMORY_DETAILS", for programs that read names.
- */
-int fastproc_field(const char *name, uint32_t *field);
-
-/**
- * The source in use: "service", "bpf", "bpf-iter" or "procfs". NULL for a handle that cannot be used.
- */
-const char *fastproc_source(const struct fastproc *handle);
-
-/**
- * Makes a snapshot of all processes. The places of the last snapshot, its texts and its differences become invalid.
+ * Makes a snapshot of all processes or cgroups. The places of the last snapshot, its texts and its differences become
+ * invalid.
  *
  * After a failure there is no snapshot; the next call may succeed.
  */
-int fastproc_snapshot(struct fastproc *handle);
+int fastproc_snapshot(struct fastproc *handle, struct fastproc_snapshot_info *snapshot);
 
 /**
- * The number of processes in the snapshot; 0 if there is none. Their places are 0 to count - 1, in the order of their
- * ids.
+ * The place of the process, or of the cgroup, with this id.
  */
-size_t fastproc_count(const struct fastproc *handle);
+int fastproc_find(struct fastproc *handle, uint64_t id, size_t *index);
 
 /**
- * The place of the process with this id.
+ * Copies the record of a process.
  */
-int fastproc_find(const struct fastproc *handle, uint32_t pid, size_t *index);
+int fastproc_get(struct fastproc *handle, size_t index, fastproc_record *record);
 
 /**
- * Time since boot when reading the snapshot began, on the clock of start times. Nanoseconds.
+ * Copies the record of a thread. [FASTPROC_THREADS]
  */
-int fastproc_snapshot_began_ns(const struct fastproc *handle, uint64_t *value);
+int fastproc_get_thread(struct fastproc *handle, size_t index, fastproc_thread_record *record);
 
 /**
- * How long reading the snapshot took. Nanoseconds.
+ * Copies the record of a cgroup.
  */
-int fastproc_snapshot_took_ns(const struct fastproc *handle, uint64_t *value);
+int fastproc_get_cgroup(struct fastproc *handle, size_t index, fastproc_cgroup_record *record);
 
 /**
- * Process id.
+ * Copies I/O of a cgroup with one block device: line n of io.stat, from 0 to io.devices - 1. [FASTPROC_CGROUPS_IO]
  */
-int fastproc_pid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * State of the leading thread, a letter as in proc(5): R, S, D, T, t, X, Z, P or I.
- */
-int fastproc_state(const struct fastproc *handle, size_t index, char *value);
-
-/**
- * Whether it is a kernel thread.
- */
-int fastproc_is_kernel_thread(const struct fastproc *handle, size_t index, bool *value);
-
-/**
- * Whether the kernel shows this reader all values of the process: also those that are marked [guarded].
- */
-int fastproc_shows_everything(const struct fastproc *handle, size_t index, bool *value);
-
-/**
- * Resident memory, exact if the kernel's own statm is: VmRSS. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_rss_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Resident memory that is not private by nature: the third number of statm. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_shared_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Supplementary group number n, from 0 to fastproc_credentials_ngroups() - 1, in the kernel's order. [FASTPROC_CREDENTIALS]
- */
-int fastproc_supplementary_group(const struct fastproc *handle,
-                                 size_t index,
-                                 size_t n,
-                                 uint32_t *value);
-
-/**
- * Its ids in pid namespace number n below that of `/proc`, from 0, the outermost, to fastproc_namespaces_level() - 1.
- * [FASTPROC_NAMESPACES]
- */
-int fastproc_nested_ids(const struct fastproc *handle, size_t index, size_t n, struct fastproc_ids *value);
-
-/**
- * The CPUs that the leading thread may run on: bit b stands for CPU 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
- */
-int fastproc_cpus_allowed(const struct fastproc *handle, size_t index, size_t n, uint64_t *value);
-
-/**
- * The memory nodes that it may allocate from: bit b stands for node 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
- */
-int fastproc_mems_allowed(const struct fastproc *handle, size_t index, size_t n, uint64_t *value);
-
-/**
- * Name, as stat and status show it; for a kernel worker with its current work. Any bytes but NUL.
- */
-int fastproc_name(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * Command line: arguments, each followed by a NUL; no more than 128 KiB. Empty for a kernel thread or a zombie.
- */
-int fastproc_cmdline(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * Path of the program; it ends in " (deleted)" if the file was removed. [guarded]
- */
-int fastproc_exe(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * Path of the cgroup of version 2, from /proc. With FASTPROC_CGROUP among the fields, read once per cgroup.
- */
-int fastproc_cgroup_path(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * The text of /proc/PID/stat, as the kernel would print it for this reader. [FASTPROC_THREE_FILES]
- */
-int fastproc_stat_text(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * The text of /proc/PID/statm. [FASTPROC_THREE_FILES]
- */
-int fastproc_statm_text(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * The text of /proc/PID/status. [FASTPROC_THREE_FILES]
- */
-int fastproc_status_text(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * The number of threads of all processes in the snapshot; 0 if there is none. [FASTPROC_THREADS]
- *
- * The functions fastproc_thread_* take the place of a thread among these; fastproc_thread_tgid() returns its process.
- */
-size_t fastproc_thread_count(const struct fastproc *handle);
-
-/**
- * State of the thread, like fastproc_state(). [FASTPROC_THREADS]
- */
-int fastproc_thread_state(const struct fastproc *handle, size_t index, char *value);
-
-/**
- * Compares the snapshot with the one that was compared before, and keeps it for the next time.
- *
- * Call it after fastproc_snapshot(). Then fastproc_change_*() return what each process did since, and
- * fastproc_gone_*() the processes that are gone. The first time there is nothing to compare with, and these return
- * FASTPROC_UNKNOWN.
- */
-int fastproc_difference(struct fastproc *handle);
-
-/**
- * The number of processes that the earlier snapshot had and this one lacks; 0 if they were not compared.
- */
-size_t fastproc_gone_count(const struct fastproc *handle);
-
-/**
- * The process id of one of them, from 0 to fastproc_gone_count() - 1, in the order of the ids.
- */
-int fastproc_gone_pid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * When that process had started, after boot. Nanoseconds.
- */
-int fastproc_gone_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Opens a source of snapshots of all cgroups of version 2. They are independent of fastproc_open().
- *
- * fields: the contents of records, FASTPROC_CGROUPS_* combined by |; 0 for ids and states, which are always present.
- * source: "bpf", "service" or "files"; NULL or "auto" for the first of them that works.
- * max_age_ns: how old CPU time, memory.stat and I/O may be, in nanoseconds; 0: they are updated for every snapshot.
- *
- * *handle is NULL if it fails.
- */
-int fastproc_cgroups_open(struct fastproc_cgroups **handle, uint32_t fields, const char *source, uint64_t max_age_ns);
-
-/**
- * Closes a handle. NULL does nothing.
- */
-int fastproc_cgroups_close(struct fastproc_cgroups *handle);
-
-/**
- * The source in use: "bpf", "service" or "files". NULL for a handle that cannot be used.
- */
-const char *fastproc_cgroups_source(const struct fastproc_cgroups *handle);
-
-/**
- * Makes a snapshot of all cgroups that this process can reach. The places of the last snapshot become invalid.
- *
- * After a failure there is no snapshot; the next call may succeed.
- */
-int fastproc_cgroups_snapshot(struct fastproc_cgroups *handle);
-
-/**
- * The number of cgroups in the snapshot; 0 if there is none. Their places are 0 to count - 1, parents before their
- * children.
- */
-size_t fastproc_cgroups_count(const struct fastproc_cgroups *handle);
-
-/**
- * The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 or 64
- * parts from a service. What is below them is left out too, but not counted.
- */
-size_t fastproc_cgroups_left_out(const struct fastproc_cgroups *handle);
-
-/**
- * The place of the cgroup with this path below the mount of the hierarchy, as in "/system.slice".
- */
-int fastproc_cgroups_find(const struct fastproc_cgroups *handle, const char *path, size_t *index);
-
-/**
- * Time since boot when reading the snapshot began. Nanoseconds.
- */
-int fastproc_cgroups_snapshot_began_ns(const struct fastproc_cgroups *handle, uint64_t *value);
-
-/**
- * Path below the mount of the hierarchy. The root is "/".
- */
-int fastproc_cgroups_path(struct fastproc_cgroups *handle, size_t index, const char **text, size_t *length);
+int fastproc_get_device(struct fastproc *handle, size_t index, size_t n, fastproc_cgroup_device *device);
 
 /**
  * The value of a line of memory.stat, as in "anon": bytes, or events. [FASTPROC_CGROUPS_MEMORY_STAT]
  */
-int fastproc_cgroups_memory_stat(const struct fastproc_cgroups *handle,
-                                 size_t index,
-                                 const char *name,
-                                 uint64_t *value);
+int fastproc_memory_stat(struct fastproc *handle, size_t index, const char *line, uint64_t *value);
 
 /**
- * The share of the last 10, 60 or 300 seconds in which some tasks waited for a resource (FASTPROC_PRESSURE_*), or all
- * tasks if full is true: 1.0 is all the time. [FASTPROC_CGROUPS_PRESSURE]
+ * A text of a process (FASTPROC_TEXT_*), or the path of a cgroup (FASTPROC_TEXT_CGROUP).
+ *
+ * It ends in a NUL, which *length does not count; length may be NULL. It is valid until this function is called again for
+ * the same kind of text, the next snapshot is made or the handle is closed.
  */
-int fastproc_cgroups_pressure_share(const struct fastproc_cgroups *handle,
-                                    size_t index,
-                                    int resource,
-                                    bool full,
-                                    uint32_t seconds,
-                                    double *value);
+int fastproc_text(struct fastproc *handle,
+                  size_t index,
+                  uint32_t kind,
+                  const char **text,
+                  size_t *length);
 
 /**
- * The number of block devices in io.stat of a cgroup; 0 if they are unknown. [FASTPROC_CGROUPS_IO]
+ * Value n, from 0, of a list of a process (FASTPROC_LIST_*). FASTPROC_ERROR_ARGUMENT after the last one.
  */
-size_t fastproc_cgroups_device_count(const struct fastproc_cgroups *handle, size_t index);
+int fastproc_list(struct fastproc *handle, size_t index, uint32_t list, size_t n, uint64_t *value);
 
 /**
- * I/O of a cgroup with device number n, from 0 to fastproc_cgroups_device_count() - 1. [FASTPROC_CGROUPS_IO]
+ * Compares the snapshot of processes with the one that was compared before, and keeps it for the next time.
+ *
+ * Call it after fastproc_snapshot(). *gone is the number of processes that the earlier snapshot had and this one lacks.
+ * The first time there is nothing to compare with, and the next three functions return FASTPROC_UNKNOWN.
  */
-int fastproc_cgroups_device(const struct fastproc_cgroups *handle,
-                            size_t index,
-                            size_t n,
-                            struct fastproc_device *value);
+int fastproc_difference(struct fastproc *handle, size_t *gone);
 
 /**
- * The number of sizes of huge pages of a cgroup; 0 if they are unknown. [FASTPROC_CGROUPS_HUGETLB]
+ * What a process did since the earlier snapshot.
  */
-size_t fastproc_cgroups_page_size_count(const struct fastproc_cgroups *handle, size_t index);
+int fastproc_get_change(struct fastproc *handle, size_t index, struct fastproc_change *change);
 
 /**
- * Huge pages of size number n, from 0 to fastproc_cgroups_page_size_count() - 1. [FASTPROC_CGROUPS_HUGETLB]
+ * What a thread did since the earlier snapshot. [FASTPROC_THREADS]
  */
-int fastproc_cgroups_page_size(const struct fastproc_cgroups *handle,
-                               size_t index,
-                               size_t n,
-                               struct fastproc_page_size *value);
+int fastproc_get_thread_change(struct fastproc *handle, size_t index, struct fastproc_change *change);
 
 /**
- * The number of CPUs whose times are known of a cgroup; 0 if none are. Only the source "bpf" has them.
- * [FASTPROC_CGROUPS_CPU_TIMES]
+ * The process id and the start time after boot, in nanoseconds, of a process that is gone: number n, from 0, in the order
+ * of the ids. start_ns may be NULL.
  */
-size_t fastproc_cgroups_cpu_count(const struct fastproc_cgroups *handle, size_t index);
-
-/**
- * CPU time on one CPU, from 0 to fastproc_cgroups_cpu_count() - 1. Nanoseconds. [FASTPROC_CGROUPS_CPU_TIMES]
- */
-int fastproc_cgroups_cpu_time_ns(const struct fastproc_cgroups *handle, size_t index, size_t cpu, uint64_t *value);
-
-/**
- * Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. Exact, or on a whole tick of 10 ms if text or the service has rounded it: see `is_same_start()` of the library for Rust. Nanoseconds.
- */
-int fastproc_identity_start_ns(const struct fastproc *handle,
-                               size_t index,
-                               uint64_t *value);
-
-/**
- * Process id, in the pid namespace of `/proc` (`task->tgid`).
- */
-int fastproc_identity_tgid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Parent's process id (`real_parent->tgid`).
- */
-int fastproc_identity_ppid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Process group.
- */
-int fastproc_identity_pgrp(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Session.
- */
-int fastproc_identity_session(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Process that traces this one by ptrace(2), or 0.
- */
-int fastproc_identity_tracer_pid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Kernel flags, `PF_*` (`task->flags`).
- */
-int fastproc_identity_flags(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Controlling terminal as a device number (`new_encode_dev()`), or 0.
- */
-int fastproc_identity_tty_nr(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Foreground process group of that terminal, or -1.
- */
-int fastproc_identity_tpgid(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Threads (`signal->nr_threads`).
- */
-int fastproc_identity_num_threads(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Signal sent to the parent on exit (`task->exit_signal`).
- */
-int fastproc_identity_exit_signal(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Exit status as waitpid(2) shows it. [guarded]
- */
-int fastproc_identity_exit_code(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Threads whose times are folded in, the leader included.
- */
-int fastproc_identity_seen_threads(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Another after a thread has begun or ended, where the source compares that.
- */
-int fastproc_identity_threads_state(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * 1 if the process has one thread and that is not running: the kernel's answer to "is there a wait channel". [guarded]
- */
-int fastproc_identity_wchan(const struct fastproc *handle, size_t index, uint8_t *value);
-
-/**
- * 1 if the process has memory of its own; kernel threads and zombies have none.
- */
-int fastproc_identity_has_mm(const struct fastproc *handle, size_t index, uint8_t *value);
-
-/**
- * 1 while the process writes a core dump.
- */
-int fastproc_identity_core_dumping(const struct fastproc *handle, size_t index, uint8_t *value);
-
-/**
- * Command name, NUL padded (`task->comm`).
- */
-int fastproc_identity_comm(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * Time in user mode, scaled to the precise run time as the kernel does (`cputime_adjust()`), by the library. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_cpu_utime_ns(const struct fastproc *handle,
-                          size_t index,
-                          uint64_t *value);
-
-/**
- * Time in kernel mode, scaled likewise. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_cpu_stime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Guest time: time spent running a virtual CPU; also part of `utime_ns`. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_cpu_gtime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * User time of children that were waited for. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_cpu_cutime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * System time of children that were waited for. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_cpu_cstime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Guest time of children that were waited for. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_cpu_cgtime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Page faults that needed no I/O. [FASTPROC_CPU]
- */
-int fastproc_cpu_minflt(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Page faults that needed I/O. [FASTPROC_CPU]
- */
-int fastproc_cpu_majflt(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Minor faults of children that were waited for. [FASTPROC_CPU]
- */
-int fastproc_cpu_cminflt(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Major faults of children that were waited for. [FASTPROC_CPU]
- */
-int fastproc_cpu_cmajflt(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Voluntary context switches of the leading thread, as in `/proc/PID/status`. [FASTPROC_CPU]
- */
-int fastproc_cpu_nvcsw(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Involuntary context switches of the leading thread. [FASTPROC_CPU]
- */
-int fastproc_cpu_nivcsw(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Precise run time (`se.sum_exec_runtime`); `/proc` does not tell. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_cpu_sum_exec_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Virtual size (`mm->total_vm`): `VmSize`, `vsize` of stat, `size` of statm. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_vsize_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Resident set as stat shows it: without what the CPUs have not yet folded in, so up to some MiB off. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_rss_approx_bytes(const struct fastproc *handle,
-                                     size_t index,
-                                     uint64_t *value);
-
-/**
- * Resident anonymous memory: `RssAnon`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_rss_anon_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Resident file mappings: `RssFile`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_rss_file_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Resident shared memory (tmpfs, System V, shared anonymous): `RssShmem`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_rss_shmem_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Swapped out: `VmSwap`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_swap_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Largest virtual size so far: `VmPeak`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_peak_vsize_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Largest resident set so far: `VmHWM`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_peak_rss_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Locked by mlock(2): `VmLck`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_locked_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Pinned, so that it cannot be moved: `VmPin`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_pinned_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Data: `VmData`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_data_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Stack: `VmStk`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_stack_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Text, no more than there is executable memory: `VmExe`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_exe_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * The rest of the executable memory: `VmLib`. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_lib_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Text, from first to last page: `trs` of statm. Bytes. [FASTPROC_MEMORY]
- */
-int fastproc_memory_text_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Real user. [FASTPROC_USERS]
- */
-int fastproc_users_uid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Effective user. [FASTPROC_USERS]
- */
-int fastproc_users_euid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Saved user. [FASTPROC_USERS]
- */
-int fastproc_users_suid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * User for access to files. [FASTPROC_USERS]
- */
-int fastproc_users_fsuid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Real group. [FASTPROC_USERS]
- */
-int fastproc_users_gid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Effective group. [FASTPROC_USERS]
- */
-int fastproc_users_egid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Saved group. [FASTPROC_USERS]
- */
-int fastproc_users_sgid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Group for access to files. [FASTPROC_USERS]
- */
-int fastproc_users_fsgid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Kernel priority as stat shows it: 20 plus nice, or minus one minus the real-time priority. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_priority(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Nice value, -20 to 19. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_nice(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Real-time priority, 1 to 99, or 0. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_rt_priority(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * `SCHED_*`. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_policy(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * CPU that it last ran on. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_processor(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Page tables: `VmPTE`. Bytes. [FASTPROC_MEMORY_DETAILS]
- */
-int fastproc_memory_details_page_tables_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Huge pages of hugetlbfs: `HugetlbPages`. Bytes. [FASTPROC_MEMORY_DETAILS]
- */
-int fastproc_memory_details_hugetlb_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * `mm->flags`; without memory, 1 if the user may still trace the process. [FASTPROC_MEMORY_DETAILS] [guarded]
- */
-int fastproc_memory_details_mm_flags(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Mask that removes an address's tag (`mm->context.untag_mask`, x86): `untag_mask`. [FASTPROC_MEMORY_DETAILS]
- */
-int fastproc_memory_details_untag_mask(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the text starts. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_start_code(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the text ends. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_end_code(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the stack starts. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_start_stack(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Stack pointer of a dying or dumping process, else 0. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_kstkesp(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Instruction pointer of a dying or dumping process, else 0. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_kstkeip(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the data starts. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_start_data(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the data ends. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_end_data(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the heap starts. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_start_brk(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the arguments start. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_arg_start(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the arguments end. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_arg_end(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the environment starts. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_env_start(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Where the environment ends. [FASTPROC_LAYOUT] [guarded]
- */
-int fastproc_layout_env_end(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Inheritable capabilities: `CapInh`. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_cap_inheritable(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Permitted capabilities: `CapPrm`. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_cap_permitted(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Effective capabilities: `CapEff`. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_cap_effective(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bounding set of capabilities: `CapBnd`. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_cap_bounding(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Ambient capabilities: `CapAmb`. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_cap_ambient(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * `task->atomic_flags`: bit 0 `no_new_privs`, bits 3 to 7 speculation control. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_atomic_flags(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Inode number of the user namespace. [FASTPROC_CREDENTIALS] [guarded]
- */
-int fastproc_credentials_user_ns(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * 0 off, 1 strict, 2 filter. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_seccomp_mode(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Number of seccomp filters. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_seccomp_filters(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * File mode creation mask; a process that ends has none any more. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_umask(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Number of supplementary groups. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_ngroups(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * `ARCH_SHSTK_*` bits of the leading thread (`task->thread.features`, x86 with user shadow stacks, else 0): bit 0 it has a shadow stack, bit 1 it may write to it. `x86_Thread_features`. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_thread_features(const struct fastproc *handle,
-                                         size_t index,
-                                         uint64_t *value);
-
-/**
- * Those that are locked: `x86_Thread_features_locked`. [FASTPROC_CREDENTIALS]
- */
-int fastproc_credentials_thread_features_locked(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Pending for the leading thread: `SigPnd`. [FASTPROC_SIGNALS]
- */
-int fastproc_signals_pending(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Pending for the process: `ShdPnd`. [FASTPROC_SIGNALS]
- */
-int fastproc_signals_shared_pending(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Blocked by the leading thread: `SigBlk`. [FASTPROC_SIGNALS]
- */
-int fastproc_signals_blocked(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Ignored: `SigIgn`. [FASTPROC_SIGNALS]
- */
-int fastproc_signals_ignored(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Caught: `SigCgt`. [FASTPROC_SIGNALS]
- */
-int fastproc_signals_caught(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Signals queued by the process's user, over all its processes: `SigQ`, the first number. [FASTPROC_SIGNALS]
- */
-int fastproc_signals_queued(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Their limit (`RLIMIT_SIGPENDING`): `SigQ`, the second number. [FASTPROC_SIGNALS]
- */
-int fastproc_signals_queue_limit(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * How many pid namespaces the process is below that of `/proc`. [FASTPROC_NAMESPACES]
- */
-int fastproc_namespaces_level(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * CPUs 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING_DETAILS]
- */
-int fastproc_scheduling_details_cpus_allowed(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Memory nodes 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING_DETAILS]
- */
-int fastproc_scheduling_details_mems_allowed(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Time waited for block I/O (`delays->blkio_delay`; counts only with delay accounting on). Nanoseconds. [FASTPROC_SCHEDULING_DETAILS]
- */
-int fastproc_scheduling_details_blkio_ns(const struct fastproc *handle,
-                                         size_t index,
-                                         uint64_t *value);
-
-/**
- * NUMA group, or 0. [FASTPROC_SCHEDULING_DETAILS]
- */
-int fastproc_scheduling_details_ngid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * `RLIMIT_RSS`, `UINT64_MAX` for none: `rsslim`. Bytes. [FASTPROC_LIMITS]
- */
-int fastproc_limits_rss_limit_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Descriptor slots allocated: `FDSize`. [FASTPROC_LIMITS]
- */
-int fastproc_limits_fd_size(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Bytes that read(2) and the like returned. Bytes. [FASTPROC_IO] [guarded]
- */
-int fastproc_io_rchar_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes that write(2) and the like took. Bytes. [FASTPROC_IO] [guarded]
- */
-int fastproc_io_wchar_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Read calls. [FASTPROC_IO] [guarded]
- */
-int fastproc_io_syscr(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Write calls. [FASTPROC_IO] [guarded]
- */
-int fastproc_io_syscw(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes fetched from storage. Bytes. [FASTPROC_IO] [guarded]
- */
-int fastproc_io_read_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes sent to storage. Bytes. [FASTPROC_IO] [guarded]
- */
-int fastproc_io_write_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes that were not written after all, because the file was truncated. Bytes. [FASTPROC_IO] [guarded]
- */
-int fastproc_io_cancelled_write_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * `kernfs_node.id`, which is the inode number of its folder. [FASTPROC_CGROUP]
- */
-int fastproc_cgroup_id(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Start time after boot. Nanoseconds. [FASTPROC_THREADS]
- */
-int fastproc_thread_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Time in user mode, scaled as the kernel does. Nanoseconds. [FASTPROC_THREADS]
- */
-int fastproc_thread_utime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Time in kernel mode, scaled as the kernel does. Nanoseconds. [FASTPROC_THREADS]
- */
-int fastproc_thread_stime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Guest time. Nanoseconds. [FASTPROC_THREADS]
- */
-int fastproc_thread_gtime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Page faults that needed no I/O. [FASTPROC_THREADS]
- */
-int fastproc_thread_minflt(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Page faults that needed I/O. [FASTPROC_THREADS]
- */
-int fastproc_thread_majflt(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Voluntary context switches. [FASTPROC_THREADS]
- */
-int fastproc_thread_nvcsw(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Involuntary context switches. [FASTPROC_THREADS]
- */
-int fastproc_thread_nivcsw(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Precise run time; `/proc` does not tell. Nanoseconds. [FASTPROC_THREADS]
- */
-int fastproc_thread_sum_exec_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes that read(2) and the like returned. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
- */
-int fastproc_thread_io_rchar_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes that write(2) and the like took. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
- */
-int fastproc_thread_io_wchar_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Read calls. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
- */
-int fastproc_thread_io_syscr(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Write calls. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
- */
-int fastproc_thread_io_syscw(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes fetched from storage. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
- */
-int fastproc_thread_io_read_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes sent to storage. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
- */
-int fastproc_thread_io_write_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes that were not written after all, because the file was truncated. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
- */
-int fastproc_thread_io_cancelled_write_bytes(const struct fastproc *handle,
-                                             size_t index,
-                                             uint64_t *value);
-
-/**
- * Thread id. [FASTPROC_THREADS]
- */
-int fastproc_thread_tid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Process that the thread belongs to. [FASTPROC_THREADS]
- */
-int fastproc_thread_tgid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Kernel flags, `PF_*`. [FASTPROC_THREADS]
- */
-int fastproc_thread_flags(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Kernel priority. [FASTPROC_THREADS]
- */
-int fastproc_thread_priority(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Nice value. [FASTPROC_THREADS]
- */
-int fastproc_thread_nice(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Real-time priority. [FASTPROC_THREADS]
- */
-int fastproc_thread_rt_priority(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * `SCHED_*`. [FASTPROC_THREADS]
- */
-int fastproc_thread_policy(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * CPU that it last ran on. [FASTPROC_THREADS]
- */
-int fastproc_thread_processor(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Name of the thread, NUL padded. [FASTPROC_THREADS]
- */
-int fastproc_thread_comm(struct fastproc *handle, size_t index, const char **text, size_t *length);
-
-/**
- * Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.
- */
-int fastproc_change_born(const struct fastproc *handle, size_t index, bool *value);
-
-/**
- * Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.
- */
-int fastproc_thread_change_born(const struct fastproc *handle, size_t index, bool *value);
-
-/**
- * CPU time used since the earlier snapshot, or since its start. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_change_cpu_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * CPU time used since the earlier snapshot, or since its start. Nanoseconds. [FASTPROC_CPU]
- */
-int fastproc_thread_change_cpu_ns(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * CPU time used per time passed: 1.0 is one whole CPU. [FASTPROC_CPU]
- */
-int fastproc_change_cpu_share(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * CPU time used per time passed: 1.0 is one whole CPU. [FASTPROC_CPU]
- */
-int fastproc_thread_change_cpu_share(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * The part of it in user mode. [FASTPROC_CPU]
- */
-int fastproc_change_user_share(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * The part of it in user mode. [FASTPROC_CPU]
- */
-int fastproc_thread_change_user_share(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * The part of it in kernel mode. [FASTPROC_CPU]
- */
-int fastproc_change_system_share(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * The part of it in kernel mode. [FASTPROC_CPU]
- */
-int fastproc_thread_change_system_share(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * Page faults that needed no I/O, per second. [FASTPROC_CPU]
- */
-int fastproc_change_minflt_per_second(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * Page faults that needed no I/O, per second. [FASTPROC_CPU]
- */
-int fastproc_thread_change_minflt_per_second(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * Page faults that needed I/O, per second. [FASTPROC_CPU]
- */
-int fastproc_change_majflt_per_second(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * Page faults that needed I/O, per second. [FASTPROC_CPU]
- */
-int fastproc_thread_change_majflt_per_second(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * Bytes fetched from storage, per second. [FASTPROC_IO] [guarded]
- */
-int fastproc_change_read_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * Bytes fetched from storage, per second. [FASTPROC_IO] [guarded]
- */
-int fastproc_thread_change_read_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * Bytes sent to storage, per second. [FASTPROC_IO] [guarded]
- */
-int fastproc_change_write_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * Bytes sent to storage, per second. [FASTPROC_IO] [guarded]
- */
-int fastproc_thread_change_write_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
-
-/**
- * The inode number of its directory (`cgrp->kn->id`).
- */
-int fastproc_cgroups_identity_id(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Id of its parent; 0 for the root.
- */
-int fastproc_cgroups_identity_parent(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Levels below the root of the hierarchy.
- */
-int fastproc_cgroups_identity_level(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
-
-/**
- * 1 if it or a descendant has a process: `populated` of cgroup.events.
- */
-int fastproc_cgroups_identity_populated(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
-
-/**
- * 1 if it is frozen: `frozen` of cgroup.events.
- */
-int fastproc_cgroups_identity_frozen(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
-
-/**
- * Living descendants: `nr_descendants` of cgroup.stat.
- */
-int fastproc_cgroups_identity_descendants(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
-
-/**
- * Removed descendants that the kernel still keeps: `nr_dying_descendants`.
- */
-int fastproc_cgroups_identity_dying_descendants(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
-
-/**
- * 1 if its type is `threaded`.
- */
-int fastproc_cgroups_identity_threaded(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
-
-/**
- * CPU time of the cgroup and its descendants: `usage_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_usage_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Time in user mode, scaled to the precise time as the kernel does. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_user_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Time in kernel mode, scaled likewise. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_system_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Time of processes with a positive nice value: `nice_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_nice_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Time that core scheduling kept siblings idle: `core_sched.force_idle_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_forced_idle_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Periods in which the limit of CPU time was enforced: `nr_periods`. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_periods(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Periods in which the cgroup was throttled: `nr_throttled`. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_throttled(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Time that it was throttled, of all CPUs together: `throttled_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_throttled_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Periods with a burst: `nr_bursts`. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_bursts(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Time used above the quota in bursts: `burst_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_burst_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * CPU time allowed in a period, or no limit: cpu.max. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_quota_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * The period: cpu.max. Nanoseconds. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_period_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Share of CPU time among siblings: cpu.weight. [FASTPROC_CGROUPS_CPU]
- */
-int fastproc_cgroups_cpu_weight(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Memory in use: memory.current. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_current_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * The most that was ever in use: memory.peak. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_peak_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Memory that is never reclaimed: memory.min. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_min_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Memory that is reclaimed last: memory.low. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_low_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Above this, allocations are slowed down: memory.high. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_high_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * The limit: memory.max. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_max_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Swap in use: memory.swap.current. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_swap_current_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * The most swap that was ever in use: memory.swap.peak. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_swap_peak_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Above this much swap, allocations are slowed down: memory.swap.high. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_swap_high_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * The limit of swap: memory.swap.max. Bytes. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_swap_max_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that memory below `low` was reclaimed: `low` of memory.events. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_events_low(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that `high` was exceeded. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_events_high(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that use was about to exceed `max`. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_events_max(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that the limit was reached and an allocation was about to fail. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_events_oom(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Processes killed by an OOM killer: `oom_kill`. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_oom_kills(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that the whole cgroup was killed: `oom_group_kill`. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_oom_group_kills(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * The same of the cgroup without its descendants: memory.events.local. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_local_low(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * `high` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_local_high(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * `max` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_local_max(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * `oom` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_local_oom(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * `oom_kill` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_local_oom_kills(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * `oom_group_kill` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_local_oom_group_kills(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that a socket's memory was held back: `sock_throttled` of memory.events. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_sock_throttled(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * `sock_throttled` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_local_sock_throttled(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that swap exceeded `swap_high`: `high` of memory.swap.events. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_swap_events_high(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that swap was about to exceed `swap_max`. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_swap_events_max(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that an allocation of swap failed. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_swap_events_fail(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * 1 if an OOM killer kills the whole cgroup: memory.oom.group. [FASTPROC_CGROUPS_MEMORY]
- */
-int fastproc_cgroups_memory_oom_group(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Processes and threads in the cgroup and its descendants: pids.current. [FASTPROC_CGROUPS_PIDS]
- */
-int fastproc_cgroups_pids_current(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * The limit: pids.max. [FASTPROC_CGROUPS_PIDS]
- */
-int fastproc_cgroups_pids_max(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * The most that there ever were: pids.peak. [FASTPROC_CGROUPS_PIDS]
- */
-int fastproc_cgroups_pids_peak(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes read. Bytes. [FASTPROC_CGROUPS_IO]
- */
-int fastproc_cgroups_io_rbytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes written. Bytes. [FASTPROC_CGROUPS_IO]
- */
-int fastproc_cgroups_io_wbytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Bytes discarded. Bytes. [FASTPROC_CGROUPS_IO]
- */
-int fastproc_cgroups_io_dbytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Reads. [FASTPROC_CGROUPS_IO]
- */
-int fastproc_cgroups_io_rios(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Writes. [FASTPROC_CGROUPS_IO]
- */
-int fastproc_cgroups_io_wios(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Discards. [FASTPROC_CGROUPS_IO]
- */
-int fastproc_cgroups_io_dios(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Some task waited for a CPU. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
- */
-int fastproc_cgroups_pressure_cpu_some_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * All tasks waited for a CPU. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
- */
-int fastproc_cgroups_pressure_cpu_full_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Some task waited for memory. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
- */
-int fastproc_cgroups_pressure_memory_some_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * All tasks waited for memory. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
- */
-int fastproc_cgroups_pressure_memory_full_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Some task waited for I/O. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
- */
-int fastproc_cgroups_pressure_io_some_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * All tasks waited for I/O. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
- */
-int fastproc_cgroups_pressure_io_full_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Huge pages in use: hugetlb.SIZE.current. Bytes. [FASTPROC_CGROUPS_HUGETLB]
- */
-int fastproc_cgroups_hugetlb_current_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Huge pages that are reserved: hugetlb.SIZE.rsvd.current. Bytes. [FASTPROC_CGROUPS_HUGETLB]
- */
-int fastproc_cgroups_hugetlb_reserved_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
-
-/**
- * Times that an allocation failed because of a limit: `max` of hugetlb.SIZE.events. [FASTPROC_CGROUPS_HUGETLB]
- */
-int fastproc_cgroups_hugetlb_failures(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+int fastproc_get_gone(struct fastproc *handle,
+                      size_t n,
+                      uint32_t *pid,
+                      uint64_t *start_ns);
 
 #ifdef __cplusplus
 }  // extern "C"

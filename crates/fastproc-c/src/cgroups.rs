@@ -1,13 +1,31 @@
 //! A collector of cgroups, and values of its last snapshot by their places.
 
-use std::time::Duration;
+use std::{mem::offset_of, time::Duration};
 
 use fastproc::cgroups::{
     Cgroup, Cgroups, Fields, Snapshot, Source,
-    record::{Device, PageSize, Resource},
+    record::{self, Device, Record},
 };
 
-use crate::failure::Failure;
+use crate::{constants::FASTPROC_TEXT_CGROUP, exports::FastprocSnapshot, failure::Failure};
+
+/// The groups of a record: the first byte, and the number of bytes.
+macro_rules! groups {
+    ($($field:ident $member:ident $type:ident,)*) => {
+        &[$((Fields::$field, offset_of!(Record, $member), size_of::<record::$type>()),)*]
+    };
+}
+
+const GROUPS: &[(Fields, usize, usize)] = groups![
+    CPU cpu Cpu,
+    MEMORY memory Memory,
+    MEMORY_STAT memory_stat MemoryStat,
+    PIDS pids Pids,
+    IO io Io,
+    PRESSURE pressure Pressure,
+    HUGETLB hugetlb Hugetlb,
+    CPU_TIMES cpu_times CpuTimes,
+];
 
 const NOT_KNOWN: Failure = Failure::Unknown(
     c"the value is not known: its controller is not enabled for this cgroup or is on version 1, or this kernel lacks it",
@@ -57,40 +75,35 @@ impl Reader {
         }
     }
 
-    pub(crate) fn source(&self) -> Source {
-        self.cgroups.source()
-    }
-
-    pub(crate) fn take_snapshot(&mut self) -> Result<(), Failure> {
+    pub(crate) fn take_snapshot(&mut self) -> Result<FastprocSnapshot, Failure> {
         self.is_there = false;
-        self.cgroups.snapshot()?;
+        let source = match self.cgroups.source() {
+            Source::Bpf => c"bpf",
+            Source::Service => c"service",
+            _ => c"files",
+        };
+        let snapshot = self.cgroups.snapshot()?;
         self.is_there = true;
-        Ok(())
+        Ok(FastprocSnapshot {
+            count: snapshot.len(),
+            left_out: snapshot.left_out(),
+            began_ns: snapshot.began_ns(),
+            source: source.as_ptr(),
+            ..FastprocSnapshot::default()
+        })
     }
 
     fn snapshot(&self) -> Result<Snapshot<'_>, Failure> {
         if !self.is_there {
-            return Err(Failure::NoCgroups);
+            return Err(Failure::NoSnapshot);
         }
         Ok(self.cgroups.last())
     }
 
-    pub(crate) fn count(&self) -> Result<usize, Failure> {
-        Ok(self.snapshot()?.len())
-    }
-
-    pub(crate) fn left_out(&self) -> Result<usize, Failure> {
-        Ok(self.snapshot()?.left_out())
-    }
-
-    pub(crate) fn began_ns(&self) -> Result<u64, Failure> {
-        Ok(self.snapshot()?.began_ns())
-    }
-
-    pub(crate) fn find(&self, path: &[u8]) -> Result<usize, Failure> {
+    pub(crate) fn find(&self, id: u64) -> Result<usize, Failure> {
         let mut all = self.snapshot()?.iter();
-        let found = all.position(|cgroup| cgroup.path() == path);
-        found.ok_or_else(|| Failure::NoCgroup(String::from_utf8_lossy(path).into_owned()))
+        let found = all.position(|cgroup| cgroup.id() == id);
+        found.ok_or(Failure::NoSuchId(id))
     }
 
     fn cgroup(&self, place: usize, fields: Fields) -> Result<Cgroup<'_>, Failure> {
@@ -103,19 +116,23 @@ impl Reader {
         }
     }
 
-    /// A value of the cgroup at this place.
-    pub(crate) fn of_cgroup<T>(
-        &self,
-        place: usize,
-        fields: u32,
-        get: impl FnOnce(Cgroup<'_>) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let cgroup = self.cgroup(place, Fields::from_bits_truncate(fields))?;
-        get(cgroup).ok_or(NOT_KNOWN)
+    /// A copy of the record of the cgroup at this place; every bit is set in groups that it lacks.
+    pub(crate) fn record(&self, place: usize) -> Result<Record, Failure> {
+        let mut copy = *self.cgroup(place, Fields::empty())?.record();
+        let has = Fields::from_bits_truncate(copy.identity.groups);
+        for &(_, first, bytes) in GROUPS.iter().filter(|(group, ..)| !has.contains(*group)) {
+            copy.words_mut()[first / 8..(first + bytes) / 8].fill(u64::MAX);
+        }
+        Ok(copy)
     }
 
     /// The path of the cgroup at this place, followed by a NUL.
-    pub(crate) fn path(&mut self, place: usize) -> Result<&[u8], Failure> {
+    pub(crate) fn text(&mut self, kind: u32, place: usize) -> Result<&[u8], Failure> {
+        if kind != FASTPROC_TEXT_CGROUP {
+            return Err(Failure::Argument(
+                "a cgroup has no text but its path: FASTPROC_TEXT_CGROUP".into(),
+            ));
+        }
         let mut path = std::mem::take(&mut self.path);
         path.clear();
         path.extend_from_slice(self.cgroup(place, Fields::empty())?.path());
@@ -132,57 +149,27 @@ impl Reader {
             .ok_or(NOT_KNOWN)
     }
 
-    /// The share of the last 10, 60 or 300 seconds in which some or all tasks waited.
-    pub(crate) fn pressure_share(
-        &self,
-        place: usize,
-        resource: Resource,
-        full: bool,
-        window: usize,
-    ) -> Result<f64, Failure> {
-        let cgroup = self.cgroup(place, Fields::PRESSURE)?;
-        let shares = cgroup.pressure().ok_or(NOT_KNOWN)?.shares(resource);
-        Ok(f64::from(shares[usize::from(full)][window]) / 10_000.0)
-    }
-
-    /// Its block devices.
-    pub(crate) fn devices(&self, place: usize) -> Result<&[Device], Failure> {
+    /// Its block device at this place.
+    pub(crate) fn device(&self, place: usize, at: usize) -> Result<Device, Failure> {
         let cgroup = self.cgroup(place, Fields::IO)?;
         cgroup.io().ok_or(NOT_KNOWN)?;
-        Ok(cgroup.devices())
-    }
-
-    /// Its sizes of huge pages.
-    pub(crate) fn page_sizes(&self, place: usize) -> Result<&[PageSize], Failure> {
-        let cgroup = self.cgroup(place, Fields::HUGETLB)?;
-        cgroup.hugetlb().ok_or(NOT_KNOWN)?;
-        Ok(cgroup.page_sizes())
-    }
-
-    /// Its CPU time by CPU.
-    pub(crate) fn time_by_cpu(&self, place: usize) -> Result<&[u64], Failure> {
-        let cgroup = self.cgroup(place, Fields::CPU_TIMES)?;
-        cgroup.cpu_times().ok_or(NOT_KNOWN)?;
-        Ok(cgroup.time_by_cpu())
+        cgroup.devices().get(at).copied().ok_or(Failure::Place)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{ffi::c_int, fs, ptr};
+    use std::{ffi::CStr, fs, ptr};
 
     use fastproc_testbed::Folder;
 
     use super::*;
-    use crate::{accessors::*, cgroup_exports::*, constants::*, handle};
+    use crate::{constants::*, exports::*, handle};
 
-    /// A value, or the error.
-    fn value<T: Default>(get: impl FnOnce(*mut T) -> c_int) -> Result<T, c_int> {
-        let mut value = T::default();
-        match get(&raw mut value) {
-            FASTPROC_OK => Ok(value),
-            error => Err(error),
-        }
+    #[test]
+    fn every_group_can_be_marked_as_unknown() {
+        let all = GROUPS.iter().map(|(group, ..)| *group);
+        assert_eq!(all.collect::<Fields>(), Fields::all());
     }
 
     #[test]
@@ -193,10 +180,8 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
             fs::write(path, text).expect("the file is written");
         };
-        write("cgroup.controllers", "cpu hugetlb memory io pids\n");
-        write("a/b/cgroup.controllers", "hugetlb\n");
-        write("a/b/hugetlb.2MB.current", "4194304\n");
-        write("a/b/hugetlb.2MB.max", "max\n");
+        write("cgroup.controllers", "cpu memory io pids\n");
+        write("a/b/cgroup.controllers", "\n");
         write("a/b/cpu.stat", "usage_usec 7\nuser_usec 4\nsystem_usec 3\n");
         write("a/b/memory.current", "4096\n");
         write("a/b/memory.max", "max\n");
@@ -205,100 +190,69 @@ mod tests {
             "a/b/io.stat",
             "8:16 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6\n",
         );
-        let stall = "some avg10=1.25 avg60=2.50 avg300=0.00 total=5\nfull avg10=0.50 avg60=0.00 avg300=0.00 total=4\n";
-        for resource in ["cpu", "memory", "io"] {
-            write(&format!("a/b/{resource}.pressure"), stall);
-        }
-        let fields = Fields::all() - Fields::PIDS;
+        let fields = Fields::CPU | Fields::MEMORY | Fields::MEMORY_STAT | Fields::IO;
         let builder = Cgroups::builder().fields(fields);
         let cgroups = builder.open_recorded(&folder).expect("it is a folder");
         let mut handle = ptr::null_mut();
         // SAFETY: as the header requires, except for the calls that must be refused.
         unsafe {
-            let opened = handle::open(&raw mut handle, || Ok(Reader::new(cgroups, fields)));
+            let opened = handle::open(&raw mut handle, || {
+                let reader = Reader::new(cgroups, fields);
+                Ok(handle::Reader::Cgroups(Box::new(reader)))
+            });
             assert_eq!(opened, FASTPROC_OK);
-            assert_eq!(fastproc_cgroups_count(handle), 0);
-            let id = |index| value(|to| fastproc_cgroups_identity_id(handle, index, to));
-            assert_eq!(id(0), Err(FASTPROC_ERROR_NO_SNAPSHOT));
-            assert_eq!(fastproc_cgroups_snapshot(handle), FASTPROC_OK);
-            assert_eq!(fastproc_cgroups_count(handle), 3);
-            let find = |path: &std::ffi::CStr| {
-                value(|to| fastproc_cgroups_find(handle, path.as_ptr(), to))
-            };
-            assert_eq!(find(c"/nothing"), Err(FASTPROC_ERROR_NO_PROCESS));
-            let [a, b] = [c"/a", c"/a/b"].map(|path| find(path).expect("the cgroup is shown"));
-            assert_eq!(id(3), Err(FASTPROC_ERROR_ARGUMENT));
-            let parent = value(|to| fastproc_cgroups_identity_parent(handle, b, to));
-            assert_eq!(parent, id(a));
-            let (mut path, mut length) = (ptr::null(), 0);
-            let written = fastproc_cgroups_path(handle, b, &raw mut path, &raw mut length);
-            assert_eq!((written, length), (FASTPROC_OK, 4));
-            assert_eq!(std::ffi::CStr::from_ptr(path), c"/a/b");
-            let usage = |index| value(|to| fastproc_cgroups_cpu_usage_ns(handle, index, to));
-            assert_eq!((usage(b), usage(a)), (Ok(7000), Err(FASTPROC_UNKNOWN)));
-            let nice = value(|to| fastproc_cgroups_cpu_nice_ns(handle, b, to));
-            assert_eq!(nice, Err(FASTPROC_UNKNOWN));
-            let current = value(|to| fastproc_cgroups_memory_current_bytes(handle, b, to));
-            let max = value(|to| fastproc_cgroups_memory_max_bytes(handle, b, to));
-            assert_eq!((current, max), (Ok(4096), Ok(FASTPROC_NO_LIMIT)));
-            let tasks = value(|to| fastproc_cgroups_pids_current(handle, b, to));
-            assert_eq!(tasks, Err(FASTPROC_ERROR_NOT_ASKED));
-            let line = |name: &std::ffi::CStr| {
-                value(|to| fastproc_cgroups_memory_stat(handle, b, name.as_ptr(), to))
-            };
+            let mut record = Record::default();
+            let early = fastproc_get_cgroup(handle, 0, &raw mut record);
+            assert_eq!(early, FASTPROC_ERROR_NO_SNAPSHOT);
+            let mut taken = FastprocSnapshot::default();
+            assert_eq!(fastproc_snapshot(handle, &raw mut taken), FASTPROC_OK);
+            assert_eq!((taken.count, CStr::from_ptr(taken.source)), (3, c"files"));
+            let beyond = fastproc_get_cgroup(handle, 3, &raw mut record);
+            assert_eq!(beyond, FASTPROC_ERROR_ARGUMENT);
+
+            let (mut path, mut length, mut place) = (ptr::null(), 0, 0);
+            let mut records = [c"/", c"/a", c"/a/b"].map(|expected| {
+                let kind = FASTPROC_TEXT_CGROUP;
+                let text = fastproc_text(handle, place, kind, &raw mut path, &raw mut length);
+                assert_eq!((text, CStr::from_ptr(path)), (FASTPROC_OK, expected));
+                assert_eq!(length, expected.count_bytes());
+                let copied = fastproc_get_cgroup(handle, place, &raw mut record);
+                assert_eq!(copied, FASTPROC_OK);
+                place += 1;
+                record
+            });
+            let [_, a, b] = &mut records;
+            assert_eq!(b.identity.parent, a.identity.id);
             assert_eq!(
-                (line(c"file"), line(c"none")),
-                (Ok(34), Err(FASTPROC_UNKNOWN))
+                fastproc_find(handle, b.identity.id, &raw mut place),
+                FASTPROC_OK
             );
-            let share = |resource, full, seconds| {
-                value(|to| fastproc_cgroups_pressure_share(handle, b, resource, full, seconds, to))
+            assert_eq!(place, 2);
+            let none = fastproc_find(handle, u64::MAX, &raw mut place);
+            assert_eq!(none, FASTPROC_ERROR_NO_PROCESS);
+            // A group that is not there, a value that the file lacks, a limit that is not set, a group that was not asked for.
+            assert_eq!((a.cpu.usage_ns, b.cpu.usage_ns), (u64::MAX, 7000));
+            assert_eq!((b.cpu.nice_ns(), b.cpu.periods()), (None, None));
+            assert_eq!(b.memory.current(), Some(4096));
+            assert_eq!(b.memory.max(), Some(record::UNLIMITED));
+            assert_eq!(b.pressure.io_full_ns, u64::MAX);
+            let mut value = 0;
+            let mut line = |name: &CStr| {
+                let result = fastproc_memory_stat(handle, 2, name.as_ptr(), &raw mut value);
+                (result, value)
             };
-            assert_eq!(share(FASTPROC_PRESSURE_IO, false, 60), Ok(0.025));
-            assert_eq!(share(FASTPROC_PRESSURE_CPU, true, 10), Ok(0.005));
-            for (resource, seconds) in [(3, 10), (-1, 10), (0, 11)] {
-                assert_eq!(
-                    share(resource, false, seconds),
-                    Err(FASTPROC_ERROR_ARGUMENT)
-                );
-            }
-            assert_eq!(fastproc_cgroups_device_count(handle, b), 1);
-            let device = value(|to| fastproc_cgroups_device(handle, b, 0, to));
-            let expected = FastprocDevice {
-                major: 8,
-                minor: 16,
-                rbytes: 1,
-                wbytes: 2,
-                dbytes: 5,
-                rios: 3,
-                wios: 4,
-                dios: 6,
-            };
-            assert_eq!(device, Ok(expected));
-            let device = value(|to| fastproc_cgroups_device(handle, b, 1, to));
-            assert_eq!(device, Err(FASTPROC_ERROR_ARGUMENT));
-            let pages = value(|to| fastproc_cgroups_hugetlb_current_bytes(handle, b, to));
-            assert_eq!(
-                (pages, fastproc_cgroups_page_size_count(handle, b)),
-                (Ok(4 << 20), 1)
-            );
-            let size = value(|to| fastproc_cgroups_page_size(handle, b, 0, to));
-            let expected = FastprocPageSize {
-                size: 2 << 20,
-                current: 4 << 20,
-                max: FASTPROC_NO_LIMIT,
-                reserved: u64::MAX,
-                reserved_max: u64::MAX,
-                failures: u64::MAX,
-            };
-            assert_eq!(size, Ok(expected));
-            let size = value(|to| fastproc_cgroups_page_size(handle, b, 1, to));
-            assert_eq!(size, Err(FASTPROC_ERROR_ARGUMENT));
-            // Only the source bpf has these.
-            assert_eq!(fastproc_cgroups_cpu_count(handle, b), 0);
-            let time = value(|to| fastproc_cgroups_cpu_time_ns(handle, b, 0, to));
-            assert_eq!(time, Err(FASTPROC_UNKNOWN));
-            assert_eq!(fastproc_cgroups_close(handle), FASTPROC_OK);
-            assert_eq!(id(b), Err(FASTPROC_ERROR_CLOSED));
+            assert_eq!(line(c"file"), (FASTPROC_OK, 34));
+            assert_eq!(line(c"none"), (FASTPROC_UNKNOWN, u64::MAX));
+            let mut device = Device::default();
+            let copied = fastproc_get_device(handle, 2, 0, &raw mut device);
+            assert_eq!((copied, device.major, device.minor), (FASTPROC_OK, 8, 16));
+            assert_eq!(device.words()[1..], [1, 2, 5, 3, 4, 6]);
+            let beyond = fastproc_get_device(handle, 2, 1, &raw mut device);
+            assert_eq!(beyond, FASTPROC_ERROR_ARGUMENT);
+            let mut process = fastproc::record::Record::default();
+            let other = fastproc_get(handle, 0, &raw mut process);
+            assert_eq!(other, FASTPROC_ERROR_ARGUMENT);
+            assert_eq!(fastproc_close(handle), FASTPROC_OK);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The functions that are not accessors of a single member of a record. Their documentation is that of the header.
+//! The functions. Their documentation is that of the header.
 
 #![allow(
     clippy::missing_safety_doc,
@@ -11,28 +11,113 @@ use std::{
     time::Duration,
 };
 
-use fastproc::Fields;
-
-use crate::{
-    accessors::FASTPROC_MEMORY,
-    constants::{FASTPROC_CMDLINE, FASTPROC_EXE, FASTPROC_OK},
-    failure::{Failure, last},
-    handle::{self, Fastproc, change, count, get, hand_out},
-    reader::{Guard, Reader, Text},
+use fastproc::{
+    Fields,
+    cgroups::record::{Device as FastprocDevice, Record as FastprocCgroupRecord},
+    record::{Record as FastprocRecord, State, ThreadRecord as FastprocThreadRecord},
 };
 
-/// The ids of a process in a pid namespace below that of `/proc`; 0 if the namespace does not see it.
+use crate::{
+    cgroups,
+    constants::{FASTPROC_CMDLINE, FASTPROC_EXE, FASTPROC_OK},
+    failure::{Failure, last},
+    handle::{self, Fastproc, Reader, get, hand_out},
+    reader,
+};
+
+/// A snapshot.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FastprocIds {
-    /// Process id.
-    pub tgid: u32,
-    /// Thread id of the leading thread.
-    pub pid: u32,
-    /// Process group.
-    pub pgrp: u32,
-    /// Session.
-    pub session: u32,
+#[derive(Clone, Copy, Debug)]
+pub struct FastprocSnapshot {
+    /// Processes, or cgroups. Their places are 0 to count - 1: processes in the order of their ids, cgroups with parents
+    /// before their children.
+    pub count: usize,
+    /// Threads of all processes; 0 without FASTPROC_THREADS. Their places are 0 to threads - 1.
+    pub threads: usize,
+    /// Cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 or 64 parts from a
+    /// service. What is below them is left out too, but not counted.
+    pub left_out: usize,
+    /// Time since boot when reading began, on the clock of start times. Nanoseconds.
+    pub began_ns: u64,
+    /// How long reading took; 0 for cgroups. Nanoseconds.
+    pub took_ns: u64,
+    /// The source in use: one of the names that fastproc_open() or fastproc_open_cgroups() takes.
+    pub source: *const c_char,
+}
+
+impl Default for FastprocSnapshot {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            threads: 0,
+            left_out: 0,
+            began_ns: 0,
+            took_ns: 0,
+            source: c"".as_ptr(),
+        }
+    }
+}
+
+/// What a process or thread did between two snapshots. What is not known is FASTPROC_UNKNOWN_U64 or NaN.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FastprocChange {
+    /// CPU time used since the earlier snapshot, or since its start. Nanoseconds. [FASTPROC_CPU]
+    pub cpu_ns: u64,
+    /// CPU time used per time passed: 1.0 is one whole CPU. [FASTPROC_CPU]
+    pub cpu_share: f64,
+    /// The part of it in user mode. [FASTPROC_CPU]
+    pub user_share: f64,
+    /// The part of it in kernel mode. [FASTPROC_CPU]
+    pub system_share: f64,
+    /// Page faults that needed no I/O, per second. [FASTPROC_CPU]
+    pub minflt_per_second: f64,
+    /// Page faults that needed I/O, per second. [FASTPROC_CPU]
+    pub majflt_per_second: f64,
+    /// Bytes fetched from storage, per second. [FASTPROC_IO] [guarded]
+    pub read_bytes_per_second: f64,
+    /// Bytes sent to storage, per second. [FASTPROC_IO] [guarded]
+    pub write_bytes_per_second: f64,
+    /// Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.
+    pub born: bool,
+}
+
+const UNCHANGED: FastprocChange = FastprocChange {
+    cpu_ns: u64::MAX,
+    cpu_share: f64::NAN,
+    user_share: f64::NAN,
+    system_share: f64::NAN,
+    minflt_per_second: f64::NAN,
+    majflt_per_second: f64::NAN,
+    read_bytes_per_second: f64::NAN,
+    write_bytes_per_second: f64::NAN,
+    born: false,
+};
+
+/// The sizes of the structures, as FASTPROC_SIZES has them.
+pub(crate) const SIZES: u64 = size_of::<FastprocRecord>() as u64
+    | (size_of::<FastprocThreadRecord>() as u64) << 16
+    | (size_of::<FastprocCgroupRecord>() as u64) << 32
+    | ((size_of::<FastprocDevice>() + size_of::<FastprocSnapshot>() + size_of::<FastprocChange>())
+        as u64)
+        << 48;
+
+/// Opens a reader, if the program has been compiled with structures of the same sizes.
+unsafe fn open(
+    handle: *mut *mut Fastproc,
+    source: *const c_char,
+    sizes: u64,
+    open: impl FnOnce(Option<&[u8]>) -> Result<Reader, Failure>,
+) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe {
+        handle::open(handle, || {
+            if sizes != SIZES {
+                return Err(Failure::Sizes);
+            }
+            open((!source.is_null()).then(|| CStr::from_ptr(source).to_bytes()))
+        })
+    }
 }
 
 /// The version of the library, as in "0.1.0".
@@ -51,36 +136,6 @@ pub extern "C" fn fastproc_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn fastproc_error() -> *const c_char {
     last()
-}
-
-/// Opens a source of snapshots.
-///
-/// fields: the contents of records, FASTPROC_* combined by |; 0 for ids, names and states, which are always present.
-/// source: "service", "bpf", "bpf-iter" or "procfs"; NULL or "auto" for the first of them that works.
-/// max_age_ns: how old a snapshot of the service may be, in nanoseconds; 0 for one that begins after the request.
-///
-/// *handle is NULL if it fails.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_open(
-    handle: *mut *mut Fastproc,
-    fields: u32,
-    source: *const c_char,
-    max_age_ns: u64,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe {
-        handle::open(handle, || {
-            let source = (!source.is_null()).then(|| CStr::from_ptr(source).to_bytes());
-            Reader::open(fields, source, Duration::from_nanos(max_age_ns))
-        })
-    }
-}
-
-/// Closes a handle, and invalidates all its texts. NULL does nothing.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_close(handle: *mut Fastproc) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { handle::close(handle) }
 }
 
 /// The field with this name, as in "memory-details" or "MEMORY_DETAILS", for programs that read names.
@@ -113,409 +168,284 @@ pub unsafe extern "C" fn fastproc_field(name: *const c_char, field: *mut u32) ->
     .report()
 }
 
-/// The source in use: "service", "bpf", "bpf-iter" or "procfs". NULL for a handle that cannot be used.
+/// The letter of identity.state_bits of a process, or of state_bits of a thread, as in proc(5): R, S, D, T, t, X, Z, P or I.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_source(handle: *const Fastproc) -> *const c_char {
-    let mut source = Name(c"".as_ptr());
+pub extern "C" fn fastproc_state(state_bits: u32) -> c_char {
+    State::from_bits(state_bits).letter() as c_char
+}
+
+/// Opens a source of snapshots of all processes.
+///
+/// fields: the contents of records, FASTPROC_* combined by |; 0 for ids, names and states, which are always present.
+/// source: "service", "bpf", "bpf-iter" or "procfs"; NULL or "auto" for the first of them that works.
+/// max_age_ns: how old a snapshot of the service may be, in nanoseconds; 0 for one that begins after the request.
+/// sizes: FASTPROC_SIZES. A program that was compiled with the header of another version gets FASTPROC_ERROR_SIZES.
+///
+/// *handle is NULL if it fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_open(
+    handle: *mut *mut Fastproc,
+    fields: u32,
+    source: *const c_char,
+    max_age_ns: u64,
+    sizes: u64,
+) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
-    let result = unsafe {
-        get(handle, &raw mut source, |reader| {
-            let name = match reader.source() {
-                "service" => c"service",
-                "bpf" => c"bpf",
-                "bpf-iter" => c"bpf-iter",
-                _ => c"procfs",
-            };
-            Ok(Name(name.as_ptr()))
+    unsafe {
+        open(handle, source, sizes, |source| {
+            let opened = reader::Reader::open(fields, source, Duration::from_nanos(max_age_ns))?;
+            Ok(Reader::Processes(Box::new(opened)))
         })
-    };
-    if result == FASTPROC_OK {
-        source.0
-    } else {
-        std::ptr::null()
     }
 }
 
-/// A name that lives as long as the program.
-pub(crate) struct Name(pub(crate) *const c_char);
-
-impl Default for Name {
-    fn default() -> Self {
-        Self(std::ptr::null())
+/// Opens a source of snapshots of all cgroups of version 2 that this process can reach.
+///
+/// fields: the contents of records, FASTPROC_CGROUPS_* combined by |; 0 for ids and states, which are always present.
+/// source: "bpf", "service" or "files"; NULL or "auto" for the first of them that works.
+/// max_age_ns: how old CPU time, memory.stat and I/O may be, in nanoseconds; 0: they are updated for every snapshot.
+/// sizes: FASTPROC_SIZES.
+///
+/// *handle is NULL if it fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_open_cgroups(
+    handle: *mut *mut Fastproc,
+    fields: u32,
+    source: *const c_char,
+    max_age_ns: u64,
+    sizes: u64,
+) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe {
+        open(handle, source, sizes, |source| {
+            let opened = cgroups::Reader::open(fields, source, Duration::from_nanos(max_age_ns))?;
+            Ok(Reader::Cgroups(Box::new(opened)))
+        })
     }
 }
 
-/// Makes a snapshot of all processes. The places of the last snapshot, its texts and its differences become invalid.
+/// Closes a handle, and invalidates all its texts. NULL does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_close(handle: *mut Fastproc) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe { handle::close(handle) }
+}
+
+/// Makes a snapshot of all processes or cgroups. The places of the last snapshot, its texts and its differences become
+/// invalid.
 ///
 /// After a failure there is no snapshot; the next call may succeed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_snapshot(handle: *mut Fastproc) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { change(handle, Reader::take_snapshot) }
-}
-
-/// The number of processes in the snapshot; 0 if there is none. Their places are 0 to count - 1, in the order of their
-/// ids.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_count(handle: *const Fastproc) -> usize {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { count(handle, Reader::count) }
-}
-
-/// The place of the process with this id.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_find(
-    handle: *const Fastproc,
-    pid: u32,
-    index: *mut usize,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, index, |reader| reader.find(pid)) }
-}
-
-/// Time since boot when reading the snapshot began, on the clock of start times. Nanoseconds.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_snapshot_began_ns(
-    handle: *const Fastproc,
-    value: *mut u64,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, value, |reader| Ok(reader.time()?.0)) }
-}
-
-/// How long reading the snapshot took. Nanoseconds.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_snapshot_took_ns(
-    handle: *const Fastproc,
-    value: *mut u64,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, value, |reader| Ok(reader.time()?.1)) }
-}
-
-/// Process id.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_pid(
-    handle: *const Fastproc,
-    index: usize,
-    value: *mut u32,
+pub unsafe extern "C" fn fastproc_snapshot(
+    handle: *mut Fastproc,
+    snapshot: *mut FastprocSnapshot,
 ) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
     unsafe {
-        get(handle, value, |reader| {
-            reader.of_process(index, 0, Guard::Public, |process| Some(process.pid()))
+        get(
+            handle,
+            snapshot,
+            FastprocSnapshot::default(),
+            |reader| match reader {
+                Reader::Processes(reader) => reader.take_snapshot(),
+                Reader::Cgroups(reader) => reader.take_snapshot(),
+            },
+        )
+    }
+}
+
+/// The place of the process, or of the cgroup, with this id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_find(handle: *mut Fastproc, id: u64, index: *mut usize) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe {
+        get(handle, index, 0, |reader| match reader {
+            Reader::Processes(reader) => reader.find(id),
+            Reader::Cgroups(reader) => reader.find(id),
         })
     }
 }
 
-/// State of the leading thread, a letter as in proc(5): R, S, D, T, t, X, Z, P or I.
+/// Copies the record of a process.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_state(
-    handle: *const Fastproc,
+pub unsafe extern "C" fn fastproc_get(
+    handle: *mut Fastproc,
     index: usize,
-    value: *mut c_char,
+    record: *mut FastprocRecord,
 ) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
     unsafe {
-        get(handle, value, |reader| {
-            reader.of_process(index, 0, Guard::Public, |process| {
-                Some(process.state().letter() as c_char)
-            })
+        get(handle, record, FastprocRecord::default(), |reader| {
+            reader.processes()?.record(index)
         })
     }
 }
 
-/// Whether it is a kernel thread.
+/// Copies the record of a thread. [FASTPROC_THREADS]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_is_kernel_thread(
-    handle: *const Fastproc,
+pub unsafe extern "C" fn fastproc_get_thread(
+    handle: *mut Fastproc,
     index: usize,
-    value: *mut bool,
+    record: *mut FastprocThreadRecord,
 ) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
     unsafe {
-        get(handle, value, |reader| {
-            reader.of_process(index, 0, Guard::Public, |process| {
-                Some(process.identity().is_kernel_thread())
-            })
+        get(handle, record, FastprocThreadRecord::default(), |reader| {
+            reader.processes()?.thread_record(index)
         })
     }
 }
 
-/// Whether the kernel shows this reader all values of the process: also those that are marked [guarded].
+/// Copies the record of a cgroup.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_shows_everything(
-    handle: *const Fastproc,
+pub unsafe extern "C" fn fastproc_get_cgroup(
+    handle: *mut Fastproc,
     index: usize,
-    value: *mut bool,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, value, |reader| reader.shows_everything_of(index)) }
-}
-
-/// Resident memory, exact if the kernel's own statm is: VmRSS. Bytes. [FASTPROC_MEMORY]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_rss_bytes(
-    handle: *const Fastproc,
-    index: usize,
-    value: *mut u64,
+    record: *mut FastprocCgroupRecord,
 ) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
     unsafe {
-        get(handle, value, |reader| {
-            reader.of_process(index, FASTPROC_MEMORY, Guard::Public, |process| {
-                process.memory().map(fastproc::record::Memory::rss)
-            })
+        get(handle, record, FastprocCgroupRecord::default(), |reader| {
+            reader.cgroups()?.record(index)
         })
     }
 }
 
-/// Resident memory that is not private by nature: the third number of statm. Bytes. [FASTPROC_MEMORY]
+/// Copies I/O of a cgroup with one block device: line n of io.stat, from 0 to io.devices - 1. [FASTPROC_CGROUPS_IO]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_shared_bytes(
-    handle: *const Fastproc,
-    index: usize,
-    value: *mut u64,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe {
-        get(handle, value, |reader| {
-            reader.of_process(index, FASTPROC_MEMORY, Guard::Public, |process| {
-                process.memory().map(fastproc::record::Memory::shared)
-            })
-        })
-    }
-}
-
-/// Supplementary group number n, from 0 to fastproc_credentials_ngroups() - 1, in the kernel's order. [FASTPROC_CREDENTIALS]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_supplementary_group(
-    handle: *const Fastproc,
+pub unsafe extern "C" fn fastproc_get_device(
+    handle: *mut Fastproc,
     index: usize,
     n: usize,
-    value: *mut u32,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, value, |reader| reader.supplementary_group(index, n)) }
-}
-
-/// Its ids in pid namespace number n below that of `/proc`, from 0, the outermost, to fastproc_namespaces_level() - 1.
-/// [FASTPROC_NAMESPACES]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_nested_ids(
-    handle: *const Fastproc,
-    index: usize,
-    n: usize,
-    value: *mut FastprocIds,
+    device: *mut FastprocDevice,
 ) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
     unsafe {
-        get(handle, value, |reader| {
-            let ids = reader.nested_ids(index, n)?;
-            Ok(FastprocIds {
-                tgid: ids.tgid,
-                pid: ids.pid,
-                pgrp: ids.pgrp,
-                session: ids.session,
-            })
+        get(handle, device, FastprocDevice::default(), |reader| {
+            reader.cgroups()?.device(index, n)
         })
     }
 }
 
-/// The CPUs that the leading thread may run on: bit b stands for CPU 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
+/// The value of a line of memory.stat, as in "anon": bytes, or events. [FASTPROC_CGROUPS_MEMORY_STAT]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_cpus_allowed(
-    handle: *const Fastproc,
+pub unsafe extern "C" fn fastproc_memory_stat(
+    handle: *mut Fastproc,
     index: usize,
-    n: usize,
+    line: *const c_char,
     value: *mut u64,
 ) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, value, |reader| reader.allowed(index, n, false)) }
-}
-
-/// The memory nodes that it may allocate from: bit b stands for node 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_mems_allowed(
-    handle: *const Fastproc,
-    index: usize,
-    n: usize,
-    value: *mut u64,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, value, |reader| reader.allowed(index, n, true)) }
-}
-
-/// Name, as stat and status show it; for a kernel worker with its current work. Any bytes but NUL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_name(
-    handle: *mut Fastproc,
-    index: usize,
-    text: *mut *const c_char,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
     unsafe {
-        hand_out(handle, text, length, |reader| {
-            reader.text(Text::Name, index)
+        get(handle, value, u64::MAX, |reader| {
+            if line.is_null() {
+                return Err(Failure::Null);
+            }
+            let line = CStr::from_ptr(line).to_string_lossy();
+            reader.cgroups()?.memory_stat(index, &line)
         })
     }
 }
 
-/// Command line: arguments, each followed by a NUL; no more than 128 KiB. Empty for a kernel thread or a zombie.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_cmdline(
-    handle: *mut Fastproc,
-    index: usize,
-    text: *mut *const c_char,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe {
-        hand_out(handle, text, length, |reader| {
-            reader.text(Text::Cmdline, index)
-        })
-    }
-}
-
-/// Path of the program; it ends in " (deleted)" if the file was removed. [guarded]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_exe(
-    handle: *mut Fastproc,
-    index: usize,
-    text: *mut *const c_char,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { hand_out(handle, text, length, |reader| reader.text(Text::Exe, index)) }
-}
-
-/// Path of the cgroup of version 2, from /proc. With FASTPROC_CGROUP among the fields, read once per cgroup.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_cgroup_path(
-    handle: *mut Fastproc,
-    index: usize,
-    text: *mut *const c_char,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe {
-        hand_out(handle, text, length, |reader| {
-            reader.text(Text::Cgroup, index)
-        })
-    }
-}
-
-/// The text of /proc/PID/stat, as the kernel would print it for this reader. [FASTPROC_THREE_FILES]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_stat_text(
-    handle: *mut Fastproc,
-    index: usize,
-    text: *mut *const c_char,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe {
-        hand_out(handle, text, length, |reader| {
-            reader.text(Text::Stat, index)
-        })
-    }
-}
-
-/// The text of /proc/PID/statm. [FASTPROC_THREE_FILES]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_statm_text(
-    handle: *mut Fastproc,
-    index: usize,
-    text: *mut *const c_char,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe {
-        hand_out(handle, text, length, |reader| {
-            reader.text(Text::Statm, index)
-        })
-    }
-}
-
-/// The text of /proc/PID/status. [FASTPROC_THREE_FILES]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_status_text(
-    handle: *mut Fastproc,
-    index: usize,
-    text: *mut *const c_char,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe {
-        hand_out(handle, text, length, |reader| {
-            reader.text(Text::Status, index)
-        })
-    }
-}
-
-/// The number of threads of all processes in the snapshot; 0 if there is none. [FASTPROC_THREADS]
+/// A text of a process (FASTPROC_TEXT_*), or the path of a cgroup (FASTPROC_TEXT_CGROUP).
 ///
-/// The functions fastproc_thread_* take the place of a thread among these; fastproc_thread_tgid() returns its process.
+/// It ends in a NUL, which *length does not count; length may be NULL. It is valid until this function is called again for
+/// the same kind of text, the next snapshot is made or the handle is closed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_thread_count(handle: *const Fastproc) -> usize {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { count(handle, Reader::thread_count) }
-}
-
-/// State of the thread, like fastproc_state(). [FASTPROC_THREADS]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_thread_state(
-    handle: *const Fastproc,
+pub unsafe extern "C" fn fastproc_text(
+    handle: *mut Fastproc,
     index: usize,
-    value: *mut c_char,
+    kind: u32,
+    text: *mut *const c_char,
+    length: *mut usize,
 ) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
     unsafe {
-        get(handle, value, |reader| {
-            reader.of_thread(index, 0, Guard::Public, |_, thread| {
-                Some(fastproc::record::State::from_bits(thread.state_bits).letter() as c_char)
-            })
+        hand_out(handle, text, length, |reader| match reader {
+            Reader::Processes(reader) => reader.text(kind, index),
+            Reader::Cgroups(reader) => reader.text(kind, index),
         })
     }
 }
 
-/// Compares the snapshot with the one that was compared before, and keeps it for the next time.
-///
-/// Call it after fastproc_snapshot(). Then fastproc_change_*() return what each process did since, and
-/// fastproc_gone_*() the processes that are gone. The first time there is nothing to compare with, and these return
-/// FASTPROC_UNKNOWN.
+/// Value n, from 0, of a list of a process (FASTPROC_LIST_*). FASTPROC_ERROR_ARGUMENT after the last one.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_difference(handle: *mut Fastproc) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { change(handle, Reader::compare) }
-}
-
-/// The number of processes that the earlier snapshot had and this one lacks; 0 if they were not compared.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_gone_count(handle: *const Fastproc) -> usize {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { count(handle, Reader::gone_count) }
-}
-
-/// The process id of one of them, from 0 to fastproc_gone_count() - 1, in the order of the ids.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_gone_pid(
-    handle: *const Fastproc,
+pub unsafe extern "C" fn fastproc_list(
+    handle: *mut Fastproc,
     index: usize,
-    value: *mut u32,
-) -> c_int {
-    // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, value, |reader| Ok(reader.gone(index)?.pid)) }
-}
-
-/// When that process had started, after boot. Nanoseconds.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fastproc_gone_start_ns(
-    handle: *const Fastproc,
-    index: usize,
+    list: u32,
+    n: usize,
     value: *mut u64,
 ) -> c_int {
     // SAFETY: as every caller promises; see `handle`.
-    unsafe { get(handle, value, |reader| Ok(reader.gone(index)?.start_ns)) }
+    unsafe {
+        get(handle, value, u64::MAX, |reader| {
+            reader.processes()?.list(index, list, n)
+        })
+    }
+}
+
+/// Compares the snapshot of processes with the one that was compared before, and keeps it for the next time.
+///
+/// Call it after fastproc_snapshot(). *gone is the number of processes that the earlier snapshot had and this one lacks.
+/// The first time there is nothing to compare with, and the next three functions return FASTPROC_UNKNOWN.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_difference(handle: *mut Fastproc, gone: *mut usize) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe { get(handle, gone, 0, |reader| reader.processes()?.compare()) }
+}
+
+/// What a process did since the earlier snapshot.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_get_change(
+    handle: *mut Fastproc,
+    index: usize,
+    change: *mut FastprocChange,
+) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe {
+        get(handle, change, UNCHANGED, |reader| {
+            reader.processes()?.change(index)
+        })
+    }
+}
+
+/// What a thread did since the earlier snapshot. [FASTPROC_THREADS]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_get_thread_change(
+    handle: *mut Fastproc,
+    index: usize,
+    change: *mut FastprocChange,
+) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe {
+        get(handle, change, UNCHANGED, |reader| {
+            reader.processes()?.thread_change(index)
+        })
+    }
+}
+
+/// The process id and the start time after boot, in nanoseconds, of a process that is gone: number n, from 0, in the order
+/// of the ids. start_ns may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_get_gone(
+    handle: *mut Fastproc,
+    n: usize,
+    pid: *mut u32,
+    start_ns: *mut u64,
+) -> c_int {
+    let mut start = u64::MAX;
+    // SAFETY: as every caller promises; see `handle`.
+    let result = unsafe {
+        get(handle, pid, u32::MAX, |reader| {
+            let gone = reader.processes()?.gone(n)?;
+            start = gone.start_ns;
+            Ok(gone.pid)
+        })
+    };
+    // SAFETY: NULL, or a place for a number.
+    if let Some(start_ns) = unsafe { start_ns.as_mut() } {
+        *start_ns = start;
+    }
+    result
 }

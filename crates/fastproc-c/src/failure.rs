@@ -12,7 +12,7 @@ use fastproc::{DetailError, Fields, cgroups, error_chain, text};
 use crate::constants::{
     FASTPROC_ERROR_ARGUMENT, FASTPROC_ERROR_CLOSED, FASTPROC_ERROR_FORKED, FASTPROC_ERROR_INTERNAL,
     FASTPROC_ERROR_NO_PROCESS, FASTPROC_ERROR_NO_SNAPSHOT, FASTPROC_ERROR_NOT_ASKED,
-    FASTPROC_ERROR_SOURCE, FASTPROC_UNKNOWN,
+    FASTPROC_ERROR_SIZES, FASTPROC_ERROR_SOURCE, FASTPROC_UNKNOWN,
 };
 
 /// Why a function returns no value.
@@ -27,13 +27,14 @@ pub(crate) enum Failure {
     Closed,
     Forked,
     Panicked,
+    /// The program was compiled with another header.
+    Sizes,
+    /// The handle reads cgroups, and the function is about processes; or the other way round.
+    OtherKind,
     NoSnapshot,
-    /// There is no snapshot of cgroups.
-    NoCgroups,
     NotCompared,
-    NoProcess(u32),
-    /// The snapshot has no cgroup with this path.
-    NoCgroup(String),
+    /// The snapshot has nothing with this id.
+    NoSuchId(u64),
     NotAsked(Fields),
     CgroupNotAsked(cgroups::Fields),
     /// The value is not known.
@@ -86,12 +87,15 @@ impl Failure {
     /// The number that the function returns.
     pub(crate) fn code(&self) -> c_int {
         match self {
-            Self::Null | Self::Argument(_) | Self::Place => FASTPROC_ERROR_ARGUMENT,
+            Self::Null | Self::Argument(_) | Self::Place | Self::OtherKind => {
+                FASTPROC_ERROR_ARGUMENT
+            }
+            Self::Sizes => FASTPROC_ERROR_SIZES,
             Self::Closed => FASTPROC_ERROR_CLOSED,
             Self::Forked => FASTPROC_ERROR_FORKED,
             Self::Panicked => FASTPROC_ERROR_INTERNAL,
-            Self::NoSnapshot | Self::NoCgroups | Self::NotCompared => FASTPROC_ERROR_NO_SNAPSHOT,
-            Self::NoProcess(_) | Self::NoCgroup(_) => FASTPROC_ERROR_NO_PROCESS,
+            Self::NoSnapshot | Self::NotCompared => FASTPROC_ERROR_NO_SNAPSHOT,
+            Self::NoSuchId(_) => FASTPROC_ERROR_NO_PROCESS,
             Self::NotAsked(_) | Self::CgroupNotAsked(_) => FASTPROC_ERROR_NOT_ASKED,
             Self::Unknown(_) | Self::Detail(_) => FASTPROC_UNKNOWN,
             Self::Source(_) | Self::Cgroups(_) | Self::Text(_) | Self::Format(_) => {
@@ -105,8 +109,8 @@ impl Failure {
         let text = match self {
             Self::Null => c"a pointer to the handle or to the result is NULL",
             Self::Place => {
-                c"there is no such place in the snapshot: places begin at 0 and end before fastproc_count(), \
-                 fastproc_thread_count(), fastproc_gone_count() or fastproc_cgroups_count(), and change with each snapshot"
+                c"there is no such place: places begin at 0 and end before the number that fastproc_snapshot() or \
+                 fastproc_difference() returned, and change with each snapshot"
             }
             Self::Closed => c"the handle has been closed: open another one by fastproc_open()",
             Self::Forked => {
@@ -116,16 +120,20 @@ impl Failure {
                 c"a defect of the library: close the handle, open another one, and report the defect"
             }
             Self::NoSnapshot => c"there is no snapshot: call fastproc_snapshot() first, and check its result",
-            Self::NoCgroups => {
-                c"there is no snapshot of cgroups: call fastproc_cgroups_snapshot() first, and check its result"
+            Self::Sizes => {
+                c"the program was compiled with the fastproc.h of another version, and its structures have other sizes: \
+                 compile it with the header of this library, and pass FASTPROC_SIZES"
+            }
+            Self::OtherKind => {
+                c"this function is for the other kind of handle: fastproc_open() is for processes, fastproc_open_cgroups() \
+                 for cgroups"
             }
             Self::NotCompared => {
                 c"the snapshot has not been compared with the one before: call fastproc_difference() after fastproc_snapshot()"
             }
             Self::Unknown(why) => why,
-            Self::NoProcess(pid) => return owned(format!("there is no process {pid} in the snapshot")),
+            Self::NoSuchId(id) => return owned(format!("the snapshot has nothing with the id {id}")),
             Self::Argument(message) => return owned(message.clone()),
-            Self::NoCgroup(path) => return owned(format!("there is no cgroup {path} in the snapshot")),
             Self::NotAsked(fields) => {
                 let names = Fields::NAMES.iter().filter(|(_, field)| fields.contains(*field));
                 return not_asked("FASTPROC_", names.map(|(name, _)| *name));

@@ -1,8 +1,8 @@
 //! Handles, and the calls between C and safe code.
 //!
 //! The caller of any function promises: pointers are NULL or point to their type; a handle was returned by
-//! `fastproc_open()` or `fastproc_cgroups_open()`, and is used by one thread at a time. A closed handle is recognized: its memory is never freed,
-//! but used for a handle that is opened much later.
+//! `fastproc_open()` or `fastproc_open_cgroups()`, and is used by one thread at a time. A closed handle is recognized: its
+//! memory is never freed, but used for a handle that is opened much later.
 
 use std::{
     cell::{Cell, UnsafeCell},
@@ -16,58 +16,39 @@ use std::{
     },
 };
 
-use crate::{cgroups, constants::FASTPROC_OK, failure::Failure, reader::Reader};
+use crate::{cgroups, constants::FASTPROC_OK, failure::Failure, reader};
 
-/// What `fastproc_open()` opens: a source of snapshots, and the last one.
+/// A source of snapshots of processes or of cgroups, and the last one.
 #[derive(Debug)]
-pub struct Fastproc(State<Reader>);
-
-/// What `fastproc_cgroups_open()` opens: a source of cgroups, and the last snapshot.
-#[derive(Debug)]
-pub struct FastprocCgroups(State<cgroups::Reader>);
-
-/// What is behind a handle.
-#[derive(Debug)]
-pub(crate) struct State<R> {
+pub struct Fastproc {
     status: AtomicU8,
     /// How many times the process that opened it had been forked.
     forks: AtomicU32,
-    reader: UnsafeCell<Option<Box<R>>>,
+    reader: UnsafeCell<Option<Reader>>,
 }
 
-/// A kind of handle.
-pub(crate) trait Handle: Sized + 'static {
-    /// Its reader.
-    type Reader;
-    /// Closed handles, the first to be closed first.
-    fn free() -> &'static Mutex<Free<Self>>;
-    fn new(state: State<Self::Reader>) -> Self;
-    fn state(&self) -> &State<Self::Reader>;
+/// What is behind a handle.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    Processes(Box<reader::Reader>),
+    Cgroups(Box<cgroups::Reader>),
 }
 
-macro_rules! handle {
-    ($handle:ident, $reader:ty) => {
-        impl Handle for $handle {
-            type Reader = $reader;
-
-            fn free() -> &'static Mutex<Free<Self>> {
-                static FREE: Mutex<Free<$handle>> = Mutex::new(Free(VecDeque::new()));
-                &FREE
-            }
-
-            fn new(state: State<$reader>) -> Self {
-                Self(state)
-            }
-
-            fn state(&self) -> &State<$reader> {
-                &self.0
-            }
+impl Reader {
+    pub(crate) fn processes(&mut self) -> Result<&mut reader::Reader, Failure> {
+        match self {
+            Self::Processes(reader) => Ok(reader),
+            Self::Cgroups(_) => Err(Failure::OtherKind),
         }
-    };
-}
+    }
 
-handle!(Fastproc, Reader);
-handle!(FastprocCgroups, cgroups::Reader);
+    pub(crate) fn cgroups(&mut self) -> Result<&mut cgroups::Reader, Failure> {
+        match self {
+            Self::Cgroups(reader) => Ok(reader),
+            Self::Processes(_) => Err(Failure::OtherKind),
+        }
+    }
+}
 
 const OPEN: u8 = 1;
 const CLOSED: u8 = 2;
@@ -76,11 +57,13 @@ const BROKEN: u8 = 3;
 /// How many times this process and its ancestors have been forked.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Closed handles.
-pub(crate) struct Free<H>(VecDeque<*mut H>);
+/// Closed handles, the first to be closed first.
+struct Free(VecDeque<*mut Fastproc>);
 
 // SAFETY: no other code uses the handles that they point to.
-unsafe impl<H> Send for Free<H> {}
+unsafe impl Send for Free {}
+
+static FREE: Mutex<Free> = Mutex::new(Free(VecDeque::new()));
 
 /// This many handles are closed before one is used again.
 const RESTING: usize = 256;
@@ -128,7 +111,7 @@ fn guarded(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-impl<R> State<R> {
+impl Fastproc {
     fn check(&self) -> Result<(), Failure> {
         match self.status.load(Ordering::Relaxed) {
             OPEN if self.forks.load(Ordering::Relaxed) == FORKS.load(Ordering::Relaxed) => Ok(()),
@@ -138,23 +121,15 @@ impl<R> State<R> {
         }
     }
 
-    fn shared(&self) -> Result<&R, Failure> {
-        self.check()?;
-        // SAFETY: the caller uses the handle in one thread at a time, and no exclusive reference lives longer than a call.
-        unsafe { &*self.reader.get() }
-            .as_deref()
-            .ok_or(Failure::Closed)
-    }
-
     #[allow(
         clippy::mut_from_ref,
         reason = "the caller promises what the compiler cannot see"
     )]
-    fn exclusive(&self) -> Result<&mut R, Failure> {
+    fn reader(&self) -> Result<&mut Reader, Failure> {
         self.check()?;
-        // SAFETY: as above.
+        // SAFETY: the caller uses the handle in one thread at a time, and no reference lives longer than a call.
         unsafe { &mut *self.reader.get() }
-            .as_deref_mut()
+            .as_mut()
             .ok_or(Failure::Closed)
     }
 
@@ -176,9 +151,9 @@ impl<R> State<R> {
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn open<H: Handle>(
-    handle: *mut *mut H,
-    open: impl FnOnce() -> Result<H::Reader, Failure>,
+pub(crate) unsafe fn open(
+    handle: *mut *mut Fastproc,
+    open: impl FnOnce() -> Result<Reader, Failure>,
 ) -> c_int {
     prepare();
     // SAFETY: NULL, or a place for a pointer.
@@ -187,8 +162,8 @@ pub(crate) unsafe fn open<H: Handle>(
     };
     *handle = ptr::null_mut();
     guarded(|| {
-        let reader = Box::new(open()?);
-        let mut free = H::free().lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = open()?;
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         let used = if free.0.len() > RESTING {
             free.0.pop_front()
         } else {
@@ -196,14 +171,14 @@ pub(crate) unsafe fn open<H: Handle>(
         };
         drop(free);
         let opened = used.unwrap_or_else(|| {
-            Box::into_raw(Box::new(H::new(State {
+            Box::into_raw(Box::new(Fastproc {
                 status: AtomicU8::new(CLOSED),
                 forks: AtomicU32::new(0),
                 reader: UnsafeCell::new(None),
-            })))
+            }))
         });
         // SAFETY: from a box that is never dropped.
-        let new = unsafe { &*opened }.state();
+        let new = unsafe { &*opened };
         // SAFETY: it is closed, so no other code uses it.
         unsafe { *new.reader.get() = Some(reader) };
         new.forks
@@ -218,12 +193,11 @@ pub(crate) unsafe fn open<H: Handle>(
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn close<H: Handle>(handle: *mut H) -> c_int {
+pub(crate) unsafe fn close(handle: *mut Fastproc) -> c_int {
     // SAFETY: NULL, or a handle.
     let Some(of) = (unsafe { handle.as_ref() }) else {
         return FASTPROC_OK;
     };
-    let of = of.state();
     guarded(|| {
         let was = of.status.swap(CLOSED, Ordering::Relaxed);
         if was == CLOSED {
@@ -231,7 +205,7 @@ pub(crate) unsafe fn close<H: Handle>(handle: *mut H) -> c_int {
         }
         // SAFETY: it was open until now, and its caller is the only one that uses it.
         let reader = unsafe { (*of.reader.get()).take() };
-        let mut free = H::free().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         free.0.push_back(handle);
         drop(free);
         drop(reader);
@@ -239,69 +213,56 @@ pub(crate) unsafe fn close<H: Handle>(handle: *mut H) -> c_int {
     })
 }
 
-/// Writes the result of `get` to `value`; zero if it fails.
+/// Calls `body` with what is behind a handle.
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn get<H: Handle, T: Default>(
-    handle: *const H,
-    value: *mut T,
-    get: impl FnOnce(&H::Reader) -> Result<T, Failure>,
-) -> c_int {
-    // SAFETY: NULL, or a place for a value.
-    let Some(value) = (unsafe { value.as_mut() }) else {
-        return Failure::Null.report();
-    };
-    *value = T::default();
-    // SAFETY: NULL, or a handle.
-    let Some(handle) = (unsafe { handle.as_ref() }) else {
-        return Failure::Null.report();
-    };
-    let handle = handle.state();
-    handle.guarded(|| {
-        *value = get(handle.shared()?)?;
-        Ok(())
-    })
-}
-
-/// Returns a number; 0 on failure.
-///
-/// # Safety
-/// As for all functions.
-pub(crate) unsafe fn count<H: Handle>(
-    handle: *const H,
-    count: impl FnOnce(&H::Reader) -> Result<usize, Failure>,
-) -> usize {
-    let mut value = 0;
-    // SAFETY: as the caller promises.
-    unsafe { get(handle, &raw mut value, count) };
-    value
-}
-
-/// Changes the state behind a handle.
-///
-/// # Safety
-/// As for all functions.
-pub(crate) unsafe fn change<H: Handle>(
-    handle: *mut H,
-    change: impl FnOnce(&mut H::Reader) -> Result<(), Failure>,
+pub(crate) unsafe fn call(
+    handle: *mut Fastproc,
+    body: impl FnOnce(&mut Reader) -> Result<(), Failure>,
 ) -> c_int {
     // SAFETY: NULL, or a handle.
-    match unsafe { handle.as_ref() }.map(H::state) {
-        Some(handle) => handle.guarded(|| change(handle.exclusive()?)),
+    match unsafe { handle.as_ref() } {
+        Some(handle) => handle.guarded(|| body(handle.reader()?)),
         None => Failure::Null.report(),
     }
+}
+
+/// Writes the result of `get` to `value`; if it fails, what means that nothing is known.
+///
+/// # Safety
+/// As for all functions.
+pub(crate) unsafe fn get<T>(
+    handle: *mut Fastproc,
+    value: *mut T,
+    unknown: T,
+    get: impl FnOnce(&mut Reader) -> Result<T, Failure>,
+) -> c_int {
+    if value.is_null() {
+        return Failure::Null.report();
+    }
+    let mut found = unknown;
+    // SAFETY: as the caller promises.
+    let result = unsafe {
+        call(handle, |reader| {
+            found = get(reader)?;
+            Ok(())
+        })
+    };
+    // SAFETY: not NULL, so a place for a value.
+    unsafe { value.write(found) };
+    result
 }
 
 /// Returns a text that ends in a NUL, which its length does not count; an empty one on failure.
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn hand_out<H: Handle>(
-    handle: *mut H,
+pub(crate) unsafe fn hand_out(
+    handle: *mut Fastproc,
     text: *mut *const c_char,
     length: *mut usize,
-    find: impl FnOnce(&mut H::Reader) -> Result<&[u8], Failure>,
+    find: impl FnOnce(&mut Reader) -> Result<&[u8], Failure>,
 ) -> c_int {
     // SAFETY: NULL, or a place for a pointer.
     let Some(text) = (unsafe { text.as_mut() }) else {
@@ -310,7 +271,7 @@ pub(crate) unsafe fn hand_out<H: Handle>(
     let mut found = (c"".as_ptr(), 0);
     // SAFETY: as the caller promises.
     let result = unsafe {
-        change(handle, |reader| {
+        call(handle, |reader| {
             let bytes = find(reader)?;
             found = (bytes.as_ptr().cast(), bytes.len().saturating_sub(1));
             Ok(())
@@ -333,15 +294,20 @@ mod tests {
     fn a_panic_leaves_a_handle_that_can_only_be_closed() {
         let mut handle = ptr::null_mut::<Fastproc>();
         let source = c"procfs".as_ptr();
+        let mut taken = FastprocSnapshot::default();
         // SAFETY: as the functions require.
         unsafe {
-            assert_eq!(fastproc_open(&raw mut handle, 0, source, 0), FASTPROC_OK);
-            assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
-            assert!(fastproc_count(handle) > 0);
-            let panicked = change(handle, |_| panic!("as a test does"));
+            let opened = fastproc_open(&raw mut handle, 0, source, 0, SIZES);
+            assert_eq!(opened, FASTPROC_OK);
+            assert_eq!(fastproc_snapshot(handle, &raw mut taken), FASTPROC_OK);
+            assert!(taken.count > 0);
+            let panicked = call(handle, |_| panic!("as a test does"));
             assert_eq!(panicked, FASTPROC_ERROR_INTERNAL);
-            assert_eq!(fastproc_snapshot(handle), FASTPROC_ERROR_INTERNAL);
-            assert_eq!(fastproc_count(handle), 0);
+            assert_eq!(
+                fastproc_snapshot(handle, &raw mut taken),
+                FASTPROC_ERROR_INTERNAL
+            );
+            assert_eq!(taken.count, 0);
             assert!(
                 std::ffi::CStr::from_ptr(last())
                     .to_bytes()

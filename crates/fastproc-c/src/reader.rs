@@ -3,23 +3,28 @@
 use std::{cell::Cell, fs, time::Duration};
 
 use fastproc::{
-    Baseline, Collector, Details, Directories, Fields, NestedIds, Process, Snapshot, SourceKind,
-    Texts,
+    Baseline, Collector, Details, Directories, Fields, Process, Snapshot, SourceKind, Texts,
     access::{Access, may_trace_all},
     difference::{Change, Gone},
-    record::ThreadRecord,
+    record::{Record, ThreadRecord},
     text::Files,
 };
 
 use crate::{
-    constants::{FASTPROC_CMDLINE, FASTPROC_EXE},
+    constants::{
+        FASTPROC_CMDLINE, FASTPROC_EXE, FASTPROC_LIST_CPUS, FASTPROC_LIST_GROUPS,
+        FASTPROC_LIST_IDS, FASTPROC_LIST_NODES, FASTPROC_TEXT_CGROUP, FASTPROC_TEXT_CMDLINE,
+        FASTPROC_TEXT_EXE, FASTPROC_TEXT_NAME, FASTPROC_TEXT_STAT, FASTPROC_TEXT_STATM,
+        FASTPROC_TEXT_STATUS,
+    },
+    exports::{FastprocChange, FastprocSnapshot},
     failure::Failure,
+    unknown::{mark, mark_thread},
 };
 
 /// To whom the kernel shows a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guard {
-    Public,
+enum Guard {
     /// The kernel shows it only to users who may trace the process.
     Guarded,
     /// The kernel shows it only to users who may read the I/O counters of the process: see [`Details::may_read_io`].
@@ -42,12 +47,12 @@ pub(crate) struct Reader {
     directories: Directories,
     files: Option<Files>,
     /// A buffer for each text, so that one stays valid while the others are requested.
-    texts: [Vec<u8>; TEXTS],
+    texts: [Vec<u8>; TEXTS.len()],
     earlier: Option<Baseline>,
     /// The snapshot that was compared last, and whether there was an earlier one.
     compared: Option<(u64, bool)>,
-    changes: Vec<ChangeValues>,
-    thread_changes: Vec<ChangeValues>,
+    changes: Vec<FastprocChange>,
+    thread_changes: Vec<FastprocChange>,
     gone: Vec<Gone>,
     /// The threads of the last snapshot, in its memory.
     threads: Vec<*const ThreadRecord>,
@@ -63,38 +68,31 @@ pub(crate) enum Text {
     Stat,
     Statm,
     Status,
-    /// A name in a record.
-    Characters,
 }
 
-const TEXTS: usize = Text::Characters as usize + 1;
+const TEXTS: [(u32, Text); 7] = [
+    (FASTPROC_TEXT_NAME, Text::Name),
+    (FASTPROC_TEXT_CMDLINE, Text::Cmdline),
+    (FASTPROC_TEXT_EXE, Text::Exe),
+    (FASTPROC_TEXT_CGROUP, Text::Cgroup),
+    (FASTPROC_TEXT_STAT, Text::Stat),
+    (FASTPROC_TEXT_STATM, Text::Statm),
+    (FASTPROC_TEXT_STATUS, Text::Status),
+];
 
-/// Changes of a process or thread between two snapshots.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChangeValues {
-    pub(crate) born: Option<bool>,
-    pub(crate) cpu_ns: Option<u64>,
-    pub(crate) cpu_share: Option<f64>,
-    pub(crate) user_share: Option<f64>,
-    pub(crate) system_share: Option<f64>,
-    pub(crate) minflt_per_second: Option<f64>,
-    pub(crate) majflt_per_second: Option<f64>,
-    pub(crate) read_bytes_per_second: Option<f64>,
-    pub(crate) write_bytes_per_second: Option<f64>,
-}
-
-impl ChangeValues {
+impl FastprocChange {
     fn new(change: &Change<'_>) -> Self {
+        let known = |value: Option<f64>| value.unwrap_or(f64::NAN);
         Self {
-            born: Some(change.born),
-            cpu_ns: change.cpu_ns,
-            cpu_share: change.cpu_share,
-            user_share: change.user_share,
-            system_share: change.system_share,
-            minflt_per_second: change.minflt_per_second,
-            majflt_per_second: change.majflt_per_second,
-            read_bytes_per_second: change.read_bytes_per_second,
-            write_bytes_per_second: change.write_bytes_per_second,
+            cpu_ns: change.cpu_ns.unwrap_or(u64::MAX),
+            cpu_share: known(change.cpu_share),
+            user_share: known(change.user_share),
+            system_share: known(change.system_share),
+            minflt_per_second: known(change.minflt_per_second),
+            majflt_per_second: known(change.majflt_per_second),
+            read_bytes_per_second: known(change.read_bytes_per_second),
+            write_bytes_per_second: known(change.write_bytes_per_second),
+            born: change.born,
         }
     }
 }
@@ -102,10 +100,6 @@ impl ChangeValues {
 const NOT_KNOWN: Failure = Failure::Unknown(
     c"the value is not known: the source has it not, or the process has none of it (a kernel thread, a zombie)",
 );
-const NOT_SHOWN: Failure = Failure::Unknown(
-    c"the kernel shows it only to the owner of the process and to readers with CAP_SYS_PTRACE",
-);
-
 impl Reader {
     pub(crate) fn open(
         fields: u32,
@@ -156,12 +150,8 @@ impl Reader {
         })
     }
 
-    pub(crate) fn source(&self) -> &'static str {
-        self.collector.source().name()
-    }
-
     /// Makes another snapshot, and discards the places of the last one.
-    pub(crate) fn take_snapshot(&mut self) -> Result<(), Failure> {
+    pub(crate) fn take_snapshot(&mut self) -> Result<FastprocSnapshot, Failure> {
         self.threads.clear();
         self.seen.set(None);
         self.details.renew();
@@ -173,36 +163,42 @@ impl Reader {
             self.threads
                 .extend(threads.map(|(_, thread)| std::ptr::from_ref(thread)));
         }
+        let stats = snapshot.stats();
+        let taken = FastprocSnapshot {
+            count: snapshot.len(),
+            threads: self.threads.len(),
+            left_out: 0,
+            began_ns: stats.kernel_boottime_ns(),
+            took_ns: stats.read_for.as_nanos() as u64,
+            source: match self.collector.source() {
+                SourceKind::Service => c"service",
+                SourceKind::Bpf => c"bpf",
+                SourceKind::BpfIter => c"bpf-iter",
+                SourceKind::Procfs => c"procfs",
+            }
+            .as_ptr(),
+        };
         self.sees_all = may_trace_all();
-        Ok(())
+        Ok(taken)
     }
 
     fn snapshot(&self) -> Result<Snapshot<'_>, Failure> {
         self.collector.latest().ok_or(Failure::NoSnapshot)
     }
 
-    pub(crate) fn count(&self) -> Result<usize, Failure> {
-        Ok(self.snapshot()?.len())
-    }
-
-    pub(crate) fn find(&self, pid: u32) -> Result<usize, Failure> {
-        self.snapshot()?
-            .position(pid)
-            .ok_or(Failure::NoProcess(pid))
-    }
-
-    /// When reading began, on the clock of start times, and how long it took.
-    pub(crate) fn time(&self) -> Result<(u64, u64), Failure> {
-        let stats = self.snapshot()?.stats();
-        Ok((stats.kernel_boottime_ns(), stats.read_for.as_nanos() as u64))
+    pub(crate) fn find(&self, id: u64) -> Result<usize, Failure> {
+        let snapshot = self.snapshot()?;
+        let place = u32::try_from(id)
+            .ok()
+            .and_then(|pid| snapshot.position(pid));
+        place.ok_or(Failure::NoSuchId(id))
     }
 
     fn process(&self, place: usize) -> Result<Process<'_>, Failure> {
         self.snapshot()?.at(place).ok_or(Failure::Place)
     }
 
-    fn require(&self, fields: u32) -> Result<(), Failure> {
-        let fields = Fields::from_bits_truncate(fields);
+    fn require(&self, fields: Fields) -> Result<(), Failure> {
         let missing = fields.difference(self.collector.fields());
         if missing.is_empty() {
             Ok(())
@@ -211,26 +207,15 @@ impl Reader {
         }
     }
 
-    /// A value of the process at this place.
-    pub(crate) fn of_process<T>(
-        &self,
-        place: usize,
-        fields: u32,
-        guard: Guard,
-        get: impl FnOnce(Process<'_>) -> Option<T>,
-    ) -> Result<T, Failure> {
+    /// A copy of the record of the process at this place, with marks where a value is not known.
+    pub(crate) fn record(&self, place: usize) -> Result<Record, Failure> {
         let process = self.process(place)?;
-        self.require(fields)?;
-        self.let_through(guard, place, process)?;
-        get(process).ok_or(NOT_KNOWN)
-    }
-
-    fn let_through(&self, guard: Guard, place: usize, process: Process<'_>) -> Result<(), Failure> {
-        if guard == Guard::Public || self.may_see(guard, place, process) {
-            Ok(())
-        } else {
-            Err(NOT_SHOWN)
-        }
+        let mut record = *process.record();
+        let may_trace = self.may_see(Guard::Guarded, place, process);
+        mark(&mut record, may_trace, || {
+            self.may_see(Guard::Io, place, process)
+        });
+        Ok(record)
     }
 
     /// Whether the kernel would show this reader the values with this guard of the process at this place.
@@ -251,7 +236,7 @@ impl Reader {
                 let seen = is_guarded
                     || match guard {
                         Guard::Io => self.details.may_read_io(process),
-                        _ => self.details.may_trace(process),
+                        Guard::Guarded => self.details.may_trace(process),
                     };
                 self.seen.set(Some(((place, guard), seen)));
                 seen
@@ -259,19 +244,9 @@ impl Reader {
         }
     }
 
-    pub(crate) fn shows_everything_of(&self, place: usize) -> Result<bool, Failure> {
-        Ok(self.may_see(Guard::Guarded, place, self.process(place)?))
-    }
-
-    pub(crate) fn thread_count(&self) -> Result<usize, Failure> {
-        self.require(Fields::THREADS.bits())?;
-        self.snapshot()?;
-        Ok(self.threads.len())
-    }
-
     /// The thread at this place among all threads.
     fn thread(&self, place: usize) -> Result<&ThreadRecord, Failure> {
-        self.require(Fields::THREADS.bits())?;
+        self.require(Fields::THREADS)?;
         self.snapshot()?;
         let thread = *self.threads.get(place).ok_or(Failure::Place)?;
         // SAFETY: it points into the last snapshot, which stays unchanged until the next one is made through `&mut
@@ -279,50 +254,21 @@ impl Reader {
         Ok(unsafe { &*thread })
     }
 
-    /// A value of the thread at this place.
-    pub(crate) fn of_thread<T>(
-        &self,
-        place: usize,
-        fields: u32,
-        guard: Guard,
-        get: impl FnOnce(Process<'_>, &ThreadRecord) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let thread = self.thread(place)?;
-        let of = self.find(thread.tgid)?;
-        self.of_process(of, fields, guard, |process| get(process, thread))
-    }
-
-    /// A name in the record of a process.
-    pub(crate) fn process_characters(
-        &mut self,
-        place: usize,
-        get: impl FnOnce(&fastproc::record::Record) -> &[u8; 16],
-    ) -> Result<&[u8], Failure> {
-        let name = *get(self.process(place)?.record());
-        Ok(self.keep(Text::Characters, until_nul(&name)))
-    }
-
-    /// A name in the record of a thread.
-    pub(crate) fn thread_characters(
-        &mut self,
-        place: usize,
-        get: impl FnOnce(&ThreadRecord) -> &[u8; 16],
-    ) -> Result<&[u8], Failure> {
-        let name = *get(self.thread(place)?);
-        Ok(self.keep(Text::Characters, until_nul(&name)))
-    }
-
-    /// Copies a text to its buffer, followed by a NUL.
-    fn keep(&mut self, which: Text, bytes: &[u8]) -> &[u8] {
-        let text = &mut self.texts[which as usize];
-        text.clear();
-        text.extend_from_slice(bytes);
-        text.push(0);
-        text
+    /// A copy of the record of the thread at this place, with marks where a value is not known.
+    pub(crate) fn thread_record(&self, place: usize) -> Result<ThreadRecord, Failure> {
+        let mut thread = *self.thread(place)?;
+        let of = self.find(thread.tgid.into())?;
+        let process = self.process(of)?;
+        let has_io = process.io().is_some() && self.may_see(Guard::Io, of, process);
+        mark_thread(&mut thread, has_io);
+        Ok(thread)
     }
 
     /// A text of the process at this place, followed by a NUL.
-    pub(crate) fn text(&mut self, which: Text, place: usize) -> Result<&[u8], Failure> {
+    pub(crate) fn text(&mut self, which: u32, place: usize) -> Result<&[u8], Failure> {
+        let which = TEXTS.iter().find(|(text, _)| *text == which);
+        let &(_, which) =
+            which.ok_or_else(|| Failure::Argument("no FASTPROC_TEXT_* has this number".into()))?;
         if matches!(which, Text::Stat | Text::Statm | Text::Status) {
             self.file(which, place)?;
             return Ok(&self.texts[which as usize]);
@@ -348,7 +294,7 @@ impl Reader {
                 self.programs.renew();
             }
             Text::Cgroup => text.extend_from_slice(self.details.cgroup(process)?),
-            Text::Stat | Text::Statm | Text::Status | Text::Characters => return Err(NOT_KNOWN),
+            Text::Stat | Text::Statm | Text::Status => return Err(NOT_KNOWN),
         }
         text.push(0);
         Ok(text)
@@ -356,7 +302,7 @@ impl Reader {
 
     /// Renders one of the three files into its buffer.
     fn file(&mut self, which: Text, place: usize) -> Result<(), Failure> {
-        self.require(Files::FIELDS.bits())?;
+        self.require(Files::FIELDS)?;
         let process = self.process(place)?;
         let access = if self.may_see(Guard::Guarded, place, process) {
             Access::Granted
@@ -382,7 +328,7 @@ impl Reader {
             Text::Statm => files.statm(process)?,
             _ if files.needs_kernel_status(process) => {
                 let kernel = fs::read(format!("/proc/{}/status", process.pid()));
-                let kernel = kernel.map_err(|_| Failure::NoProcess(process.pid()))?;
+                let kernel = kernel.map_err(|_| Failure::NoSuchId(process.pid().into()))?;
                 files.status(process, Some(&kernel))?
             }
             _ => files.status(process, None)?,
@@ -394,43 +340,51 @@ impl Reader {
         Ok(())
     }
 
-    pub(crate) fn supplementary_group(&self, place: usize, at: usize) -> Result<u32, Failure> {
-        self.require(Fields::CREDENTIALS.bits())?;
+    /// A value of a list of the process at this place.
+    pub(crate) fn list(&self, place: usize, list: u32, at: usize) -> Result<u64, Failure> {
+        let fields = match list {
+            FASTPROC_LIST_GROUPS => Fields::CREDENTIALS,
+            FASTPROC_LIST_CPUS | FASTPROC_LIST_NODES => Fields::SCHEDULING_DETAILS,
+            FASTPROC_LIST_IDS => Fields::NAMESPACES,
+            _ => {
+                return Err(Failure::Argument(
+                    "no FASTPROC_LIST_* has this number".into(),
+                ));
+            }
+        };
+        self.require(fields)?;
         let process = self.process(place)?;
-        process.credentials().ok_or(NOT_KNOWN)?;
-        process.supplementary_groups().nth(at).ok_or(Failure::Place)
-    }
-
-    pub(crate) fn nested_ids(&self, place: usize, level: usize) -> Result<NestedIds, Failure> {
-        self.require(Fields::NAMESPACES.bits())?;
-        let process = self.process(place)?;
-        process.namespaces().ok_or(NOT_KNOWN)?;
-        process.nested_ids().nth(level).ok_or(Failure::Place)
-    }
-
-    /// 64 bits of the mask of CPUs that a process may run on, or of its memory nodes.
-    pub(crate) fn allowed(&self, place: usize, word: usize, nodes: bool) -> Result<u64, Failure> {
-        self.require(Fields::SCHEDULING_DETAILS.bits())?;
-        let process = self.process(place)?;
-        process.scheduling_details().ok_or(NOT_KNOWN)?;
+        if !process.fields().contains(fields) {
+            return Err(NOT_KNOWN);
+        }
         let host = self.collector.host();
         let words = |possible: u32| possible.div_ceil(64) as usize;
-        let set = if nodes {
-            process.mems_allowed(words(host.possible_nodes))
-        } else {
-            process.cpus_allowed(words(host.possible_cpus))
+        let found = match list {
+            FASTPROC_LIST_GROUPS => process.supplementary_groups().nth(at).map(u64::from),
+            FASTPROC_LIST_CPUS => process
+                .cpus_allowed(words(host.possible_cpus))
+                .get(at)
+                .copied(),
+            FASTPROC_LIST_NODES => process
+                .mems_allowed(words(host.possible_nodes))
+                .get(at)
+                .copied(),
+            _ => process
+                .nested_ids()
+                .nth(at / 4)
+                .map(|ids| [ids.tgid, ids.pid, ids.pgrp, ids.session][at % 4].into()),
         };
-        set.get(word).copied().ok_or(Failure::Place)
+        found.ok_or(Failure::Place)
     }
 
-    /// Compares the snapshot with the one that was compared last.
-    pub(crate) fn compare(&mut self) -> Result<(), Failure> {
+    /// Compares the snapshot with the one that was compared last. Returns how many processes are gone.
+    pub(crate) fn compare(&mut self) -> Result<usize, Failure> {
         let snapshot = self.collector.latest().ok_or(Failure::NoSnapshot)?;
         if self
             .compared
             .is_some_and(|(serial, _)| serial == self.serial)
         {
-            return Ok(());
+            return Ok(self.gone.len());
         }
         self.changes.clear();
         self.thread_changes.clear();
@@ -439,16 +393,16 @@ impl Reader {
             self.changes.extend(
                 earlier
                     .changes(&snapshot)
-                    .map(|change| ChangeValues::new(&change)),
+                    .map(|change| FastprocChange::new(&change)),
             );
             let of_threads = earlier.thread_changes(&snapshot);
             self.thread_changes
-                .extend(of_threads.map(|change| ChangeValues::new(&change)));
+                .extend(of_threads.map(|change| FastprocChange::new(&change)));
             self.gone.extend(earlier.gone(&snapshot));
         }
         self.compared = Some((self.serial, self.earlier.is_some()));
         self.earlier.get_or_insert_default().set(&snapshot);
-        Ok(())
+        Ok(self.gone.len())
     }
 
     fn compared(&self) -> Result<(), Failure> {
@@ -461,39 +415,33 @@ impl Reader {
         }
     }
 
-    /// A change of the process at this place.
-    pub(crate) fn change<T>(
-        &self,
-        place: usize,
-        guard: Guard,
-        get: impl FnOnce(&ChangeValues) -> Option<T>,
-    ) -> Result<T, Failure> {
+    /// What the process at this place did since the earlier snapshot.
+    pub(crate) fn change(&self, place: usize) -> Result<FastprocChange, Failure> {
         let process = self.process(place)?;
         self.compared()?;
-        self.let_through(guard, place, process)?;
         let change = self.changes.get(place).ok_or(Failure::Place)?;
-        get(change).ok_or(NOT_KNOWN)
+        Ok(self.shown(*change, place, process))
     }
 
-    /// A change of the thread at this place.
-    pub(crate) fn thread_change<T>(
-        &self,
-        place: usize,
-        guard: Guard,
-        get: impl FnOnce(&ChangeValues) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let of = self.find(self.thread(place)?.tgid)?;
+    /// What the thread at this place did since the earlier snapshot.
+    pub(crate) fn thread_change(&self, place: usize) -> Result<FastprocChange, Failure> {
+        let of = self.find(self.thread(place)?.tgid.into())?;
         self.compared()?;
-        self.let_through(guard, of, self.process(of)?)?;
         let change = self.thread_changes.get(place).ok_or(Failure::Place)?;
-        get(change).ok_or(NOT_KNOWN)
+        Ok(self.shown(*change, of, self.process(of)?))
     }
 
-    /// The number of processes of the earlier snapshot that are gone.
-    pub(crate) fn gone_count(&self) -> Result<usize, Failure> {
-        self.snapshot()?;
-        self.compared()?;
-        Ok(self.gone.len())
+    /// A change without what the kernel would not show this reader.
+    fn shown(&self, change: FastprocChange, of: usize, process: Process<'_>) -> FastprocChange {
+        let has_io = !change.read_bytes_per_second.is_nan();
+        if !has_io || self.may_see(Guard::Io, of, process) {
+            return change;
+        }
+        FastprocChange {
+            read_bytes_per_second: f64::NAN,
+            write_bytes_per_second: f64::NAN,
+            ..change
+        }
     }
 
     pub(crate) fn gone(&self, at: usize) -> Result<Gone, Failure> {
@@ -501,9 +449,4 @@ impl Reader {
         self.compared()?;
         self.gone.get(at).copied().ok_or(Failure::Place)
     }
-}
-
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|&byte| byte == 0);
-    &bytes[..end.unwrap_or(bytes.len())]
 }

@@ -4,11 +4,18 @@ use std::{
     alloc::{GlobalAlloc, Layout, System},
     ffi::{CStr, c_char, c_int},
     fs,
+    mem::MaybeUninit,
     process::{Child, Command, Stdio},
     ptr,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
+use fastproc::{
+    Fields,
+    cgroups::{self, record::Device},
+    record::{Record, ThreadRecord},
+    text::Files,
+};
 use fastproc_c::*;
 use fastproc_testbed::{alone, gate, own_process};
 
@@ -34,15 +41,58 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn open(fields: u32, source: Option<&CStr>) -> Result<*mut Fastproc, c_int> {
+fn open(fields: Fields, source: Option<&CStr>) -> Result<*mut Fastproc, c_int> {
     let mut handle = ptr::null_mut();
     let source = source.map_or(ptr::null(), CStr::as_ptr);
     // SAFETY: as the header requires.
-    match unsafe { fastproc_open(&raw mut handle, fields, source, 0) } {
+    match unsafe { fastproc_open(&raw mut handle, fields.bits(), source, 0, sizes_of_header()) } {
         FASTPROC_OK => Ok(handle),
         error => {
             assert!(handle.is_null());
             Err(error)
+        }
+    }
+}
+
+/// `FASTPROC_SIZES` of the header.
+fn sizes_of_header() -> u64 {
+    let others = size_of::<Device>() + size_of::<FastprocSnapshot>() + size_of::<FastprocChange>();
+    let all = [
+        size_of::<Record>(),
+        size_of::<ThreadRecord>(),
+        size_of::<cgroups::record::Record>(),
+        others,
+    ];
+    let all = all.iter().rev();
+    all.fold(0, |all, &size| all << 16 | size as u64)
+}
+
+/// Makes a snapshot, which must succeed.
+fn snapshot(handle: *mut Fastproc) -> FastprocSnapshot {
+    let mut taken = FastprocSnapshot::default();
+    // SAFETY: as the header requires.
+    let result = unsafe { fastproc_snapshot(handle, &raw mut taken) };
+    assert_eq!(result, FASTPROC_OK, "{}", message());
+    taken
+}
+
+fn find(handle: *mut Fastproc, id: u32) -> Result<usize, c_int> {
+    // SAFETY: as the header requires.
+    value(|to| unsafe { fastproc_find(handle, id.into(), to) })
+}
+
+fn difference(handle: *mut Fastproc) -> Result<usize, c_int> {
+    // SAFETY: as the header requires.
+    value(|to| unsafe { fastproc_difference(handle, to) })
+}
+
+fn change(handle: *mut Fastproc, place: usize) -> Result<FastprocChange, c_int> {
+    let mut change = MaybeUninit::uninit();
+    // SAFETY: as the header requires; the function writes the change in any case.
+    unsafe {
+        match fastproc_get_change(handle, place, change.as_mut_ptr()) {
+            FASTPROC_OK => Ok(change.assume_init()),
+            error => Err(error),
         }
     }
 }
@@ -92,109 +142,149 @@ fn wrong_arguments_return_an_error_with_a_message() {
     // SAFETY: as the header requires, except for the calls that must be refused.
     unsafe {
         assert_eq!(
-            fastproc_open(ptr::null_mut(), 0, ptr::null(), 0),
+            fastproc_open(ptr::null_mut(), 0, ptr::null(), 0, sizes_of_header()),
             FASTPROC_ERROR_ARGUMENT
         );
-        assert_eq!(open(1 << 30, None), Err(FASTPROC_ERROR_ARGUMENT));
+        assert_eq!(
+            open(Fields::from_bits_retain(1 << 30), None),
+            Err(FASTPROC_ERROR_ARGUMENT)
+        );
         assert!(message().contains("0x40000000"), "{}", message());
-        assert_eq!(open(0, Some(c"magic")), Err(FASTPROC_ERROR_ARGUMENT));
+        assert_eq!(
+            open(Fields::empty(), Some(c"magic")),
+            Err(FASTPROC_ERROR_ARGUMENT)
+        );
         assert!(
             message().contains("service, bpf, bpf-iter and procfs"),
             "{}",
             message()
         );
 
-        let mut field = 7;
-        assert_eq!(
-            fastproc_field(c"Memory_Details".as_ptr(), &raw mut field),
-            FASTPROC_OK
-        );
-        assert_eq!(field, FASTPROC_MEMORY_DETAILS);
-        assert_eq!(fastproc_field(c"exe".as_ptr(), &raw mut field), FASTPROC_OK);
-        assert_eq!(field, FASTPROC_EXE);
-        assert_eq!(
-            fastproc_field(c"memroy".as_ptr(), &raw mut field),
-            FASTPROC_ERROR_ARGUMENT
-        );
-        assert_eq!(field, 0);
+        let field = |name: &CStr| value(|to| fastproc_field(name.as_ptr(), to));
+        assert_eq!(field(c"Memory_Details"), Ok(Fields::MEMORY_DETAILS.bits()));
+        assert_eq!(field(c"exe"), Ok(FASTPROC_EXE));
+        assert_eq!(field(c"memroy"), Err(FASTPROC_ERROR_ARGUMENT));
         assert!(message().contains("memory-details"), "{}", message());
+        let mut bits = 7;
         assert_eq!(
-            fastproc_field(ptr::null(), &raw mut field),
+            fastproc_field(ptr::null(), &raw mut bits),
             FASTPROC_ERROR_ARGUMENT
         );
+        assert_eq!(bits, 0);
 
-        let handle = open(FASTPROC_MEMORY, Some(c"procfs")).expect("it needs nothing");
-        assert_eq!(fastproc_count(handle), 0);
+        let handle = open(Fields::MEMORY, Some(c"procfs")).expect("it needs nothing");
+        assert_eq!(find(handle, 1), Err(FASTPROC_ERROR_NO_SNAPSHOT));
         assert!(message().contains("fastproc_snapshot()"), "{}", message());
-        assert_eq!(fastproc_difference(handle), FASTPROC_ERROR_NO_SNAPSHOT);
-        assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
-        assert_eq!(
-            value(|to| fastproc_find(handle, u32::MAX, to)),
-            Err(FASTPROC_ERROR_NO_PROCESS)
-        );
+        assert_eq!(difference(handle), Err(FASTPROC_ERROR_NO_SNAPSHOT));
+        assert_eq!(snapshot(handle).threads, 0);
+        assert_eq!(find(handle, u32::MAX), Err(FASTPROC_ERROR_NO_PROCESS));
         assert!(message().contains("4294967295"), "{}", message());
+        let own = find(handle, std::process::id()).expect("the process is shown");
+        let mut record = Record::default();
+        assert_eq!(fastproc_get(handle, own, &raw mut record), FASTPROC_OK);
+        assert_eq!(record.identity.tgid, std::process::id());
+        assert!(record.memory.vsize > 0 && record.cpu.utime_ns == u64::MAX);
         assert_eq!(
-            value(|to| fastproc_cpu_utime_ns(handle, 0, to)),
-            Err(FASTPROC_ERROR_NOT_ASKED)
+            fastproc_get(handle, usize::MAX, &raw mut record),
+            FASTPROC_ERROR_ARGUMENT
         );
-        assert!(message().contains("FASTPROC_CPU"), "{}", message());
-        assert_eq!(fastproc_thread_count(handle), 0);
+        assert_eq!(record.identity.tgid, 0);
+        let mut thread = ThreadRecord::default();
+        assert_eq!(
+            fastproc_get_thread(handle, 0, &raw mut thread),
+            FASTPROC_ERROR_NOT_ASKED
+        );
         assert!(message().contains("FASTPROC_THREADS"), "{}", message());
-        let own = value(|to| fastproc_find(handle, std::process::id(), to))
-            .expect("the process is shown");
-        assert_eq!(
-            value(|to| fastproc_change_born(handle, own, to)),
+        let ids = value(|to| fastproc_list(handle, own, FASTPROC_LIST_IDS, 0, to));
+        assert_eq!(ids, Err(FASTPROC_ERROR_NOT_ASKED));
+        assert!(message().contains("FASTPROC_NAMESPACES"), "{}", message());
+        let list = value(|to| fastproc_list(handle, own, 9, 0, to));
+        assert_eq!(list, Err(FASTPROC_ERROR_ARGUMENT));
+        assert!(matches!(
+            change(handle, own),
             Err(FASTPROC_ERROR_NO_SNAPSHOT)
-        );
+        ));
         assert!(message().contains("fastproc_difference()"), "{}", message());
         let (mut text, mut length) = (ptr::null::<c_char>(), 7_usize);
+        let name = FASTPROC_TEXT_NAME;
         assert_eq!(
-            fastproc_name(handle, own, ptr::null_mut(), &raw mut length),
+            fastproc_text(handle, own, name, ptr::null_mut(), &raw mut length),
             FASTPROC_ERROR_ARGUMENT
         );
+        for (place, kind) in [(usize::MAX, name), (own, 99)] {
+            assert_eq!(
+                fastproc_text(handle, place, kind, &raw mut text, &raw mut length),
+                FASTPROC_ERROR_ARGUMENT
+            );
+            assert_eq!((CStr::from_ptr(text), length), (c"", 0));
+        }
+        let status = FASTPROC_TEXT_STATUS;
         assert_eq!(
-            fastproc_name(handle, usize::MAX, &raw mut text, &raw mut length),
-            FASTPROC_ERROR_ARGUMENT
-        );
-        assert_eq!((CStr::from_ptr(text), length), (c"", 0));
-        assert_eq!(
-            fastproc_status_text(handle, own, &raw mut text, ptr::null_mut()),
+            fastproc_text(handle, own, status, &raw mut text, ptr::null_mut()),
             FASTPROC_ERROR_NOT_ASKED
         );
         assert_eq!(
-            fastproc_name(handle, own, &raw mut text, ptr::null_mut()),
+            fastproc_text(handle, own, name, &raw mut text, ptr::null_mut()),
             FASTPROC_OK
         );
         let comm = fs::read_to_string("/proc/self/comm").expect("/proc is mounted");
         assert_eq!(CStr::from_ptr(text).to_str(), Ok(comm.trim_end()));
+        let mut cgroup = cgroups::record::Record::default();
+        assert_eq!(
+            fastproc_get_cgroup(handle, own, &raw mut cgroup),
+            FASTPROC_ERROR_ARGUMENT
+        );
+        assert!(
+            message().contains("fastproc_open_cgroups()"),
+            "{}",
+            message()
+        );
 
         assert_eq!(fastproc_close(handle), FASTPROC_OK);
         assert_eq!(fastproc_close(handle), FASTPROC_ERROR_CLOSED);
-        assert_eq!(fastproc_snapshot(handle), FASTPROC_ERROR_CLOSED);
+        assert_eq!(find(handle, 1), Err(FASTPROC_ERROR_CLOSED));
         assert_eq!(
-            fastproc_name(handle, own, &raw mut text, ptr::null_mut()),
+            fastproc_text(handle, own, name, &raw mut text, ptr::null_mut()),
             FASTPROC_ERROR_CLOSED
         );
-        assert!(fastproc_source(handle).is_null());
         assert_eq!(fastproc_close(ptr::null_mut()), FASTPROC_OK);
-        assert_eq!(fastproc_snapshot(ptr::null_mut()), FASTPROC_ERROR_ARGUMENT);
+        let mut taken = FastprocSnapshot::default();
+        assert_eq!(
+            fastproc_snapshot(ptr::null_mut(), &raw mut taken),
+            FASTPROC_ERROR_ARGUMENT
+        );
+    }
+    gate::ran();
+}
+
+#[test]
+fn a_program_that_was_compiled_with_records_of_another_size_is_refused() {
+    for sizes in [0, sizes_of_header() + 8, sizes_of_header() - (8 << 32)] {
+        let mut handle = ptr::null_mut();
+        for open in [fastproc_open, fastproc_open_cgroups] {
+            // SAFETY: as the header requires.
+            let opened = unsafe { open(&raw mut handle, 0, ptr::null(), 0, sizes) };
+            assert_eq!(opened, FASTPROC_ERROR_SIZES);
+            assert!(handle.is_null());
+            assert!(message().contains("FASTPROC_SIZES"), "{}", message());
+        }
     }
     gate::ran();
 }
 
 #[test]
 fn a_child_is_told_to_open_its_own() {
-    let handle = open(0, Some(c"procfs")).expect("it needs nothing");
+    let handle = open(Fields::empty(), Some(c"procfs")).expect("it needs nothing");
     // SAFETY: as the header requires; the child exits at once, and does nothing that a fork of a threaded process must
     // not do.
     unsafe {
-        assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
+        snapshot(handle);
         let child = libc::fork();
         if child == 0 {
             let mut place = 0;
+            let mut taken = FastprocSnapshot::default();
             let is_told = fastproc_find(handle, 1, &raw mut place) == FASTPROC_ERROR_FORKED
-                && fastproc_snapshot(handle) == FASTPROC_ERROR_FORKED
-                && fastproc_count(handle) == 0;
+                && fastproc_snapshot(handle, &raw mut taken) == FASTPROC_ERROR_FORKED;
             libc::_exit(c_int::from(is_told));
         }
         let mut status = 0;
@@ -203,7 +293,7 @@ fn a_child_is_told_to_open_its_own() {
             libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 1,
             "{status:#x}"
         );
-        assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
+        snapshot(handle);
         assert_eq!(fastproc_close(handle), FASTPROC_OK);
     }
     gate::ran();
@@ -212,18 +302,14 @@ fn a_child_is_told_to_open_its_own() {
 #[test]
 fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
     let old = Sleeper::start();
-    let handle = open(FASTPROC_CPU | FASTPROC_THREADS, None).expect("a source");
+    let handle = open(Fields::CPU | Fields::THREADS, None).expect("a source");
     // SAFETY: as the header requires.
     unsafe {
-        assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
-        assert_eq!(fastproc_difference(handle), FASTPROC_OK);
-        let place = value(|to| fastproc_find(handle, old.id(), to)).expect("the process is shown");
-        assert_eq!(
-            value(|to| fastproc_change_cpu_share(handle, place, to)),
-            Err(FASTPROC_UNKNOWN)
-        );
+        snapshot(handle);
+        assert_eq!(difference(handle), Ok(0));
+        let place = find(handle, old.id()).expect("the process is shown");
+        assert!(matches!(change(handle, place), Err(FASTPROC_UNKNOWN)));
         assert!(message().contains("no earlier snapshot"), "{}", message());
-        assert_eq!(fastproc_gone_count(handle), 0);
 
         let gone = old.id();
         drop(old);
@@ -236,42 +322,39 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
         let start = used();
         while used() - start < 60_000 {}
 
-        assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
-        let own = value(|to| fastproc_find(handle, std::process::id(), to))
-            .expect("the process is shown");
-        assert_eq!(
-            value(|to| fastproc_change_born(handle, own, to)),
+        let taken = snapshot(handle);
+        let own = find(handle, std::process::id()).expect("the process is shown");
+        assert!(matches!(
+            change(handle, own),
             Err(FASTPROC_ERROR_NO_SNAPSHOT)
-        );
+        ));
         for _ in 0..2 {
             // The second time there is nothing to compare.
-            assert_eq!(fastproc_difference(handle), FASTPROC_OK);
-            assert_eq!(value(|to| fastproc_change_born(handle, own, to)), Ok(false));
-            let cpu_ns = value(|to| fastproc_change_cpu_ns(handle, own, to)).expect("known");
-            assert!(cpu_ns >= 50_000_000, "{cpu_ns}");
-            let share = value(|to| fastproc_change_cpu_share(handle, own, to)).expect("known");
-            assert!(share > 0.0, "{share}");
-            assert_eq!(
-                value(|to| fastproc_change_read_bytes_per_second(handle, own, to)),
-                Err(FASTPROC_UNKNOWN)
-            );
-            let place =
-                value(|to| fastproc_find(handle, new.id(), to)).expect("the process is shown");
-            assert_eq!(
-                value(|to| fastproc_change_born(handle, place, to)),
-                Ok(true)
-            );
-            let pids = (0..fastproc_gone_count(handle))
-                .map(|at| value(|to| fastproc_gone_pid(handle, at, to)));
-            assert!(pids.into_iter().any(|pid| pid == Ok(gone)));
+            let all_gone = difference(handle).expect("there is a snapshot");
+            let change_of = |place| change(handle, place).expect("there is an earlier snapshot");
+            let of_own = change_of(own);
+            assert!(!of_own.born && of_own.cpu_ns >= 50_000_000, "{of_own:?}");
+            assert!(of_own.cpu_share > 0.0, "{of_own:?}");
+            assert!(of_own.read_bytes_per_second.is_nan(), "{of_own:?}");
+            assert!(change_of(find(handle, new.id()).expect("the process is shown")).born);
+            let mut start_ns = 0;
+            let mut pids = (0..all_gone)
+                .map(|at| value(|to| fastproc_get_gone(handle, at, to, &raw mut start_ns)));
+            assert!(pids.any(|pid| pid == Ok(gone)));
+            assert!(start_ns > 0);
         }
         // This thread did the work.
         let tid = libc::gettid() as u32;
-        let places = 0..fastproc_thread_count(handle);
-        let mut own =
-            places.filter(|&place| value(|to| fastproc_thread_tid(handle, place, to)) == Ok(tid));
-        let own = own.next().expect("the cgroup has a record");
-        let cpu_ns = value(|to| fastproc_thread_change_cpu_ns(handle, own, to)).expect("known");
+        let mut thread = ThreadRecord::default();
+        let mut own = (0..taken.threads).filter(|&place| {
+            let copied = fastproc_get_thread(handle, place, &raw mut thread);
+            copied == FASTPROC_OK && thread.tid == tid
+        });
+        let own = own.next().expect("the thread is shown");
+        let mut of_own = MaybeUninit::uninit();
+        let told = fastproc_get_thread_change(handle, own, of_own.as_mut_ptr());
+        assert_eq!(told, FASTPROC_OK);
+        let cpu_ns = of_own.assume_init().cpu_ns;
         assert!(cpu_ns >= 50_000_000, "{cpu_ns}");
         drop(new);
         assert_eq!(fastproc_close(handle), FASTPROC_OK);
@@ -281,32 +364,31 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
 
 /// Requests everything that a program may read after each snapshot. Returns the number of processes.
 unsafe fn look(handle: *mut Fastproc) -> usize {
-    // SAFETY: as the header requires.
-    unsafe {
-        assert_eq!(fastproc_snapshot(handle), FASTPROC_OK, "{}", message());
-        assert_eq!(fastproc_difference(handle), FASTPROC_OK);
-        let count = fastproc_count(handle);
-        for place in 0..count {
-            let (mut text, mut number) = (ptr::null(), 0);
-            fastproc_name(handle, place, &raw mut text, ptr::null_mut());
-            fastproc_rss_bytes(handle, place, &raw mut number);
-            let mut share = 0.0;
-            fastproc_change_cpu_share(handle, place, &raw mut share);
-            for render in [
-                fastproc_stat_text,
-                fastproc_statm_text,
-                fastproc_status_text,
+    let taken = snapshot(handle);
+    difference(handle).expect("there is a snapshot");
+    let mut record = Record::default();
+    for place in 0..taken.count {
+        let mut text = ptr::null();
+        // SAFETY: as the header requires.
+        unsafe {
+            assert_eq!(fastproc_get(handle, place, &raw mut record), FASTPROC_OK);
+            let _ = change(handle, place);
+            for kind in [
+                FASTPROC_TEXT_NAME,
+                FASTPROC_TEXT_STAT,
+                FASTPROC_TEXT_STATM,
+                FASTPROC_TEXT_STATUS,
             ] {
                 assert_eq!(
-                    render(handle, place, &raw mut text, ptr::null_mut()),
+                    fastproc_text(handle, place, kind, &raw mut text, ptr::null_mut()),
                     FASTPROC_OK,
                     "{}",
                     message()
                 );
             }
         }
-        count
     }
+    taken.count
 }
 
 fn resident_bytes() -> u64 {
@@ -324,7 +406,7 @@ fn nothing_is_allocated_for_a_process() {
         return;
     }
     let _alone = alone();
-    let handle = open(FASTPROC_THREE_FILES, Some(c"bpf")).expect("BPF can be used");
+    let handle = open(Files::FIELDS, Some(c"bpf")).expect("BPF can be used");
     let sleepers: Vec<Sleeper> = (0..100).map(|_| Sleeper::start()).collect();
     // SAFETY: as the header requires.
     unsafe {
@@ -349,7 +431,7 @@ fn nothing_is_allocated_for_a_process() {
         let grown = [(); 4].map(|()| {
             let before = resident_bytes();
             for _ in 0..2500 {
-                assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
+                snapshot(handle);
             }
             resident_bytes().saturating_sub(before)
         });
@@ -371,14 +453,14 @@ fn handles_can_be_opened_again_and_again() {
     };
     // SAFETY: as the header requires.
     unsafe {
-        let first = open(0, Some(c"procfs")).expect("it needs nothing");
+        let first = open(Fields::empty(), Some(c"procfs")).expect("it needs nothing");
         assert_eq!(fastproc_close(first), FASTPROC_OK);
         let before = descriptors();
         for round in 0..600 {
-            let handle = open(0, Some(c"procfs")).expect("it needs nothing");
+            let handle = open(Fields::empty(), Some(c"procfs")).expect("it needs nothing");
             // A handle is not used again soon after it was closed.
             assert!(round > 255 || handle != first);
-            assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
+            snapshot(handle);
             assert_eq!(fastproc_close(handle), FASTPROC_OK);
         }
         assert_eq!(descriptors(), before);

@@ -1,6 +1,7 @@
 //! Helpers of several tests.
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     os::{fd::AsFd, unix::net::UnixStream},
     path::{Path, PathBuf},
@@ -60,6 +61,17 @@ pub fn compile(prefix: &Path, source: &Path) -> PathBuf {
         .arg("-o")
         .arg(&program));
     program
+}
+
+/// The functions that the header declares.
+pub fn functions() -> BTreeSet<String> {
+    let header = fs::read_to_string("include/fastproc.h").expect("the file is read");
+    let lines = header.lines();
+    let lines = lines.filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()));
+    lines
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The output of a command, which must not fail.

@@ -91,7 +91,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
     // A value that the kernel hides from a user is not shown as 0.
     let io = value("read_bytes ");
     assert_eq!(io.parse::<u64>().is_ok(), uid == 0, "{io}");
-    assert!(uid == 0 || io.starts_with("- ("), "{io}");
+    assert!(uid == 0 || io == "-", "{io}");
 
     let text = run(example("cpu_shares").arg("0.2"));
     assert!(text.ends_with(" processes\n"), "{text}");
@@ -190,13 +190,10 @@ fn the_library_has_what_the_header_declares_by_versions() {
         .filter_map(|line| line.split(' ').nth(2))
         .filter(|symbol| *symbol != "FASTPROC_0")
         .collect();
-    let header = fs::read_to_string("include/fastproc.h").expect("the file is read");
-    let declared: BTreeSet<_> = header
-        .lines()
-        .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
-        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+    let declared: BTreeSet<_> = common::functions()
+        .iter()
         .map(|name| format!("{name}@@FASTPROC_0"))
         .collect();
-    assert!(declared.len() > 150, "{declared:?}");
+    assert!(declared.len() > 15, "{declared:?}");
     assert_eq!(symbols, declared.iter().map(String::as_str).collect());
 }

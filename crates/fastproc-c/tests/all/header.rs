@@ -2,33 +2,163 @@
 
 use crate::common;
 
-use std::{env, fmt::Write, fs, path::Path, process::Command};
+use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path, process::Command};
 
+use fastproc::{Fields, text::Files};
 use fastproc_testbed::gate;
+
+use self::parser::{Header, Member, Shown, Structure};
+
+/// The parser of the descriptions in `bpf/`, shared with the library.
+#[path = "../../../fastproc/build/header.rs"]
+#[allow(dead_code, reason = "some of it is for the library alone")]
+mod parser;
 
 const HEADER: &str = "include/fastproc.h";
 
-/// The header that the functions and their documentation generate.
-fn generated() -> String {
-    let config = cbindgen::Config::from_file("cbindgen.toml").expect("cbindgen.toml can be read");
-    let sources = [
-        "src/constants.rs",
-        "src/exports.rs",
-        "src/cgroup_exports.rs",
-        "src/handle.rs",
-    ]
-    .map(Path::new);
-    let mut builder = cbindgen::Builder::new().with_config(config);
-    for source in sources {
-        builder = builder.with_src(source);
+/// What programs compare, and what they pass to `fastproc_open()`.
+const BEFORE_RECORDS: &str = "
+/* A member marked [unknown] or [guarded], and every member of a group that a record lacks, has these values if it is not known. */
+#define FASTPROC_UNKNOWN_U64 UINT64_MAX
+#define FASTPROC_UNKNOWN_U32 UINT32_MAX
+#define FASTPROC_UNKNOWN_S32 (-1)
+#define FASTPROC_UNKNOWN_U8 UINT8_MAX
+
+/* A limit of a cgroup that is not set. */
+#define FASTPROC_NO_LIMIT (UINT64_MAX - 1)
+
+/* The flag of kernel threads in identity.flags. */
+#define FASTPROC_KERNEL_THREAD 0x00200000
+
+";
+const AFTER_RECORDS: &str = "/* The sizes of the structures that the program is compiled with. */
+#define FASTPROC_SIZES \\
+\t((uint64_t)sizeof(fastproc_record) | (uint64_t)sizeof(fastproc_thread_record) << 16 | \\
+\t (uint64_t)sizeof(fastproc_cgroup_record) << 32 | \\
+\t (uint64_t)(sizeof(fastproc_cgroup_device) + sizeof(fastproc_snapshot_info) + sizeof(fastproc_change)) << 48)
+";
+
+/// The records in C, as their descriptions have them: without tags, with the types of C, and with units in comments.
+fn records() -> String {
+    let read = |path: &str| Header::parse(path, &fs::read_to_string(path).expect("it is read"));
+    let [mut all, cgroups] = ["../../bpf/record.h", "../../bpf/cgroup_record.h"].map(read);
+    let mut out = BEFORE_RECORDS.to_owned();
+    write_groups(&all, "fp_record", ["FP_", "FASTPROC_"], &mut out);
+    for (name, fields) in [("TOP", Fields::TOP), ("THREE_FILES", Files::FIELDS)] {
+        let _ = writeln!(out, "#define FASTPROC_{name} {:#x}", fields.bits());
     }
-    let accessors = Path::new(env!("OUT_DIR")).join("accessors.rs");
+    let prefixes = ["FP_CGROUP_", "FASTPROC_CGROUPS_"];
+    write_groups(&cgroups, "fp_cgroup_record", prefixes, &mut out);
+    all.constants.extend(cgroups.constants);
+    all.structures.extend(cgroups.structures);
+    let mut wanted = BTreeSet::new();
+    let roots = [
+        "fp_record",
+        "fp_thread_record",
+        "fp_cgroup_record",
+        "fp_cgroup_device",
+    ];
+    for root in roots {
+        let members = &all.find(root).expect("it is described").members;
+        wanted.extend(members.iter().filter_map(Member::structure));
+        wanted.insert(root);
+    }
+    for structure in &all.structures {
+        if wanted.contains(&*structure.name) {
+            write_structure(&all, structure, &mut out);
+        }
+    }
+    out + AFTER_RECORDS
+}
+
+/// The groups of fields, as bits.
+fn write_groups(header: &Header, record: &str, [theirs, ours]: [&str; 2], out: &mut String) {
+    let groups = &header.find(record).expect("it is described").members;
+    for constant in &header.constants {
+        let name = constant.name.strip_prefix(theirs).unwrap_or(&constant.name);
+        let mut groups = groups.iter();
+        let doc = match groups.find(|group| group.name.to_uppercase() == name) {
+            Some(group) => in_c(&group.doc),
+            None if name == "THREADS" => "Every thread on its own.".into(),
+            None => continue,
+        };
+        let _ = writeln!(out, "#define {ours}{name} {} /* {doc} */", constant.value);
+    }
+    out.push('\n');
+}
+
+fn write_structure(all: &Header, structure: &Structure, out: &mut String) {
+    let name = structure.name.replace("fp_", "fastproc_");
+    let _ = writeln!(
+        out,
+        "/* {} */\ntypedef struct {name} {{",
+        in_c(&structure.doc)
+    );
+    for member in &structure.members {
+        let mut doc = in_c(&member.doc);
+        match member.type_name.as_str() {
+            "fp_ns" => doc += " Nanoseconds.",
+            "fp_bytes" => doc += " Bytes.",
+            _ => {}
+        }
+        if member.tags.shown == Some(Shown::Tracers) && !member.is_structure() {
+            doc += " [guarded]";
+        }
+        if member.tags.unknown.is_some() {
+            doc += " [unknown]";
+        }
+        if member.tags.is_inner && !["groups", "state_bits", "masked"].contains(&&*member.name) {
+            doc += " [internal]";
+        }
+        let length = member.length.as_ref().map(|length| {
+            let mut constants = all.constants.iter();
+            let known = constants.find(|constant| constant.name == *length);
+            format!("[{}]", known.map_or(length, |constant| &constant.value))
+        });
+        let _ = writeln!(
+            out,
+            "\t{} {}{}; /* {doc} */",
+            type_in_c(&member.type_name),
+            member.name,
+            length.unwrap_or_default()
+        );
+    }
+    let _ = writeln!(out, "}} {name};\n");
+}
+
+fn type_in_c(name: &str) -> String {
+    match name {
+        "u8" | "u32" | "u64" => format!("uint{}_t", &name[1..]),
+        "s32" | "s64" => format!("int{}_t", &name[1..]),
+        "fp_ns" | "fp_bytes" => "uint64_t".into(),
+        _ => name
+            .strip_prefix("struct fp_")
+            .map_or(name.into(), |of| format!("fastproc_{of}")),
+    }
+}
+
+/// The documentation without sentences that are about Rust alone.
+fn in_c(doc: &str) -> String {
+    let sentences = doc.split_inclusive(". ");
+    let kept =
+        sentences.filter(|sentence| !(sentence.starts_with("See `") && sentence.contains("::")));
+    let text: String = kept.collect();
+    text.trim()
+        .replace("u64::MAX", "UINT64_MAX")
+        .replace('`', "")
+}
+
+/// The header that the functions, the records and their documentation generate.
+fn generated() -> String {
+    let mut config = cbindgen::Config::from_file("cbindgen.toml").expect("cbindgen.toml is read");
+    config.after_includes = Some(records());
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for source in ["src/constants.rs", "src/exports.rs", "src/handle.rs"] {
+        builder = builder.with_src(Path::new(source));
+    }
     let mut text = Vec::new();
     let introduction = fs::read_to_string("include/introduction.h").expect("the file is read");
-    let bindings = builder
-        .with_src(accessors)
-        .with_header(introduction.trim())
-        .generate();
+    let bindings = builder.with_header(introduction.trim()).generate();
     bindings
         .expect("the functions can be read")
         .write(&mut text);
@@ -44,97 +174,17 @@ fn the_header_is_that_of_the_functions() {
     let kept = fs::read_to_string(HEADER).unwrap_or_default();
     assert!(
         kept == generated,
-        "{HEADER} is not what the functions make of it: write it anew by `make c-header`"
+        "{HEADER} is not what the functions and records make of it: write it anew by `make c-header`"
     );
 }
-
-/// The list of accessors in the manual: in the header each follows its comment.
-fn listed(header: &str) -> String {
-    let mut list = String::new();
-    for part in header.split("/**").skip(1) {
-        let Some((comment, rest)) = part.split_once("*/") else {
-            continue;
-        };
-        let declaration = rest.split(';').next().unwrap_or_default();
-        let words: Vec<_> = declaration.split_whitespace().collect();
-        let declaration = words.join(" ");
-        let Some((name, arguments)) = declaration
-            .strip_prefix("int ")
-            .and_then(|declaration| declaration.split_once('('))
-        else {
-            continue;
-        };
-        let index = arguments.split_once("size_t index, ");
-        let Some((_, value)) = index.filter(|_| !BY_HAND.contains(&name)) else {
-            continue;
-        };
-        let value = value.trim_end_matches(')').rsplit_once('*');
-        let value = match value {
-            Some((_, "length")) => "const char **, size_t *".to_owned(),
-            Some((value, _)) => format!("{value}*"),
-            None => continue,
-        };
-        let comment: Vec<_> = comment.split(['*', '\n']).map(str::trim).collect();
-        let comment = comment
-            .join(" ")
-            .replace('`', "")
-            .replace('\\', "\\e")
-            .replace('-', "\\-");
-        let _ = write!(
-            list,
-            ".TP\n.BR {name} \" (\" \"{value}\" )\n\\&{}\n",
-            comment.trim()
-        );
-    }
-    list
-}
-
-/// Functions that the manual describes itself.
-const BY_HAND: &[&str] = &[
-    "fastproc_gone_pid",
-    "fastproc_gone_start_ns",
-    "fastproc_cgroups_path",
-    "fastproc_cgroups_memory_stat",
-    "fastproc_cgroups_pressure_share",
-    "fastproc_cgroups_device_count",
-    "fastproc_cgroups_device",
-    "fastproc_cgroups_page_size_count",
-    "fastproc_cgroups_page_size",
-    "fastproc_cgroups_cpu_count",
-    "fastproc_cgroups_cpu_time_ns",
-];
-
-/// Types, which only the header describes.
-const TYPES: &[&str] = &[
-    "fastproc_ids",
-    "fastproc_cgroups",
-    "fastproc_device",
-    "fastproc_page_size",
-];
 
 #[test]
 fn the_manual_has_every_function() {
     const MANUAL: &str = "fastproc.3";
     let manual = fs::read_to_string(MANUAL).expect("the file is read");
-    let list = listed(&generated());
-    assert!(list.contains("fastproc_memory_vsize_bytes"), "{list}");
-    let (before, rest) = manual
-        .split_once(".\\\" BEGIN\n")
-        .expect("where the list begins");
-    let (_, after) = rest.split_once(".\\\" END\n").expect("where it ends");
-    let new = format!("{before}.\\\" BEGIN\n{list}.\\\" END\n{after}");
-    if env::var_os("FASTPROC_WRITE_HEADER").is_some() {
-        fs::write(MANUAL, &new).expect("it can be written");
-    }
-    let manual = fs::read_to_string(MANUAL).expect("the file is read");
-    assert!(
-        manual == new,
-        "{MANUAL} is old: write it anew by `make c-header`"
-    );
-    for name in generated().split(|of: char| !(of.is_ascii_alphanumeric() || of == '_')) {
-        let is_function = name.starts_with("fastproc_") && !TYPES.contains(&name);
+    for name in common::functions() {
         assert!(
-            !is_function || new.contains(name),
+            manual.contains(&format!("{name} (")),
             "the manual has no {name}"
         );
     }

@@ -9,7 +9,7 @@
 )]
 
 use super::Fields;
-use crate::base::plain::words;
+use crate::base::plain::{words, words_mut};
 
 include!(concat!(env!("OUT_DIR"), "/cgroup_record.rs"));
 
@@ -27,6 +27,12 @@ impl Record {
     #[doc(hidden)]
     pub fn words(&self) -> &[u64] {
         words(self)
+    }
+
+    /// The record as words, to be changed.
+    #[doc(hidden)]
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        words_mut(self)
     }
 
     /// A copy with only these groups, as the service shares it: with what the files show, so times are whole

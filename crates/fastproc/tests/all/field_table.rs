@@ -8,13 +8,13 @@ use fastproc_testbed::gate;
 const PAGE: &str = "../../docs/fields.md";
 const BEGINNING: &str = "# Fields of a record
 
-This page lists every member of a record. `make fields` writes it from `bpf/record.h`, from which the build also makes the structures and accessors in Rust,
+This page lists every member of a record. `make fields` writes it from `bpf/record.h`, from which the build also makes the structures in Rust,
 C and Go. The first part of a name is the group of fields that a reader requests.
 
 - **Shown**: who sees the value. *all*: every reader. *ticks*: every reader, but the service rounds it down to clock ticks for readers who may not trace the
   process. *tracers*: only readers who may trace the process (the kernel's ptrace access check); to others the value is unknown.
 - **Threads**: whose value it is. *process*: the kernel keeps one for the process. *leader*: that of the first thread. *sum*: the sum over all threads.
-- **Unknown**: the number that stands for an unknown value. For it the accessors return `None` in Rust, `FASTPROC_UNKNOWN` in C and `false` in Go. If the column
+- **Unknown**: the number that stands for an unknown value. For it the accessors return `None` in Rust and `false` in Go; C sets every bit. If the column
   is empty, the value is known whenever its group is in the record.
 ";
 
