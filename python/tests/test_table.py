@@ -116,13 +116,6 @@ def test_arrow_has_the_same_values(source: str) -> None:
     assert pyarrow.array(table["pid"]).to_pylist() == table["pid"].to_list()
 
 
-def test_data_frames_take_it(source: str) -> None:
-    table = fastproc.processes("pid,comm,rss,read_bytes,cmdline,kthread,lstart,cpus", source=source)
-    assert polars.DataFrame(table)["rss_bytes"].to_list() == table["rss"].to_list()
-    assert pandas.DataFrame.from_arrow(table)["pid"].to_list() == table["pid"].to_list()
-    assert polars.DataFrame(table)["lstart"].dtype == polars.Datetime("ms", "UTC")
-
-
 def test_duckdb_takes_it_by_name(source: str) -> None:
     snapshot = fastproc.processes("pid,comm,rss,read_bytes,cmdline", source=source)
     rows = duckdb.sql("select pid, rss_bytes, read_bytes, cmdline from snapshot").fetchall()

@@ -227,36 +227,3 @@ fn add_rows(report: &mut Report, measured: &[Measured]) -> Result<(), Failure> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::measure::Round;
-
-    #[test]
-    fn each_case_is_compared_with_the_baseline() {
-        let measured = |name, micros| {
-            let round = Round {
-                cpu: Duration::from_micros(micros),
-                wall: Duration::from_micros(2 * micros),
-                count: 100,
-            };
-            Measured {
-                name,
-                rounds: vec![round; 3],
-                cold: vec![round; 3],
-            }
-        };
-        let mut report = Report::new("scan", "", &COLUMNS);
-        let both = [measured("proc-3files", 3_000), measured("bpf-lean", 10)];
-        add_rows(&mut report, &both).unwrap();
-        let row = &report.json()["rows"][1];
-        let spread = |us| json!({"min": us, "median": us, "max": us});
-        assert_eq!(row["cpu_us_per_process"], spread(0.1));
-        assert_eq!(row["wall_us_per_process"], spread(0.2));
-        assert_eq!(row["ratio_vs_proc_3files"], 300.0);
-        assert!(add_rows(&mut report, &both[1..]).is_err());
-    }
-}

@@ -237,21 +237,6 @@ mod tests {
     }
 
     #[test]
-    fn damaged_stat_is_refused() {
-        for text in [
-            &b""[..],
-            b"7 (a",
-            b"7 a) S",
-            b"7 (a)",
-            b"7 (a) ",
-            b")(",
-            b"7 (a) S x",
-        ] {
-            assert!(Stat::parse(text).is_none(), "{}", text.escape_ascii());
-        }
-    }
-
-    #[test]
     fn a_broken_promise_is_told() {
         let pid = std::process::id();
         assert_eq!(

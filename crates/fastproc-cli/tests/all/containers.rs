@@ -1,7 +1,5 @@
 //! Containers and pods, identified by the paths of cgroups, which these tests name as container runtimes do.
 
-use crate::common;
-
 use std::{
     fs,
     process::{Child, Command, Stdio},
@@ -78,58 +76,6 @@ fn a_folder_that_is_given_is_searched_for_names() {
         (&row["container_name"], &row["image"]),
         (&"web".into(), &"nginx".into())
     );
-}
-
-#[test]
-fn columns_show_the_container_of_a_process() {
-    if !gate::root() {
-        return;
-    }
-    let Some(cgroup) = container("columns") else {
-        return;
-    };
-    let sleeper = Sleeper::start(&cgroup);
-    for source in ["procfs", "auto"] {
-        let pid = sleeper.pid();
-        let options = ["--source", source, "-o", FIELDS, "-p", &*pid];
-        let rows = rows(&options[usize::from(source == "auto") * 2..]);
-        let [row] = rows.as_slice() else {
-            panic!("{rows:?}");
-        };
-        assert_eq!(row["container"], ID, "{source}");
-        assert_eq!(row["pod_uid"], UID, "{source}");
-        assert_eq!(row["runtime"], "containerd", "{source}");
-        assert_eq!(row["cgroup"], cgroup.path(), "{source}");
-        // There is no file with names.
-        for field in ["container_name", "pod", "machine"] {
-            assert_eq!(row[field], Value::Null, "{source}: {field}");
-        }
-    }
-    // The containers of other tests have the same id.
-    let filter = format!("container == \"{ID}\" && cgroup == \"{}\"", cgroup.path());
-    let rows = rows(&["-o", "pid", "--filter", &filter]);
-    let pid: Vec<String> = rows.iter().map(|row| row["pid"].to_string()).collect();
-    assert_eq!(pid, [sleeper.pid()]);
-    let filter = format!("pid == {}", sleeper.pid());
-    let table = common::output(&["ps", "--fields", "container", "--filter", &filter]);
-    assert_eq!(table.lines().nth(1).map(str::trim), Some(&ID[..12]));
-}
-
-#[test]
-fn a_container_that_has_a_name_for_an_id_is_named() {
-    if !gate::root() {
-        return;
-    }
-    let Some(cgroup) = Cgroup::new("named/lxc.payload.web/init.scope") else {
-        gate::skipped("the default hierarchy is not mounted here");
-        return;
-    };
-    let sleeper = Sleeper::start(&cgroup);
-    let rows = rows(&["-o", FIELDS, "-p", &sleeper.pid()]);
-    assert_eq!(rows[0]["container"], "web");
-    assert_eq!(rows[0]["container_name"], "web");
-    assert_eq!(rows[0]["runtime"], "lxc");
-    assert_eq!(rows[0]["pod_uid"], Value::Null);
 }
 
 /// As in a pod: its own cgroup is the root, and the paths of others begin with `/..`. The path of its own cgroup is

@@ -6,11 +6,11 @@ use std::{
     io::{IoSlice, Read, Write},
     mem::offset_of,
     os::unix::{fs::FileExt, net::UnixStream, process::CommandExt},
-    process::{Command, Stdio},
+    process::Command,
     time::Duration,
 };
 
-use crate::common::{Raw, Served, become_user, in_child, request};
+use crate::common::{Raw, Served, request};
 use fastproc::{
     Collector, Details, Fields, TextEntry, Texts,
     record::{Identity, Record},
@@ -437,97 +437,5 @@ fn a_command_line_that_others_write_is_shown_after_the_allowed_age() {
         assert_eq!(shown(&mut young, fixture.pid()), fixture.line());
         assert_eq!(shown(&mut exact, fixture.pid()), fixture.line());
         assert_eq!(fixture.line()[..8], text);
-    }
-}
-
-/// Every user may read a command line, and only some the path of a program: compares both with what this process itself
-/// can read.
-fn compare_with_proc(served: &Served, pids: &[u32]) -> [usize; 3] {
-    let mut collector = collector(served, LONG);
-    let mut details = Details::open(collector.host()).expect("/proc is there");
-    let texts = |pid: u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).ok();
-        (line, fs::read_link(format!("/proc/{pid}/exe")).ok())
-    };
-    // The second time they are kept.
-    let first = collector.snapshot().expect("the service answers");
-    let before: HashMap<u32, _> = first
-        .iter()
-        .map(fastproc::Process::pid)
-        .filter(|pid| pids.contains(pid))
-        .map(|pid| (pid, texts(pid)))
-        .collect();
-    let snapshot = collector.snapshot().expect("the service answers");
-    let [mut lines, mut shown_programs, mut hidden] = [0; 3];
-    for process in snapshot.iter() {
-        let pid = process.pid();
-        let Some((line, program)) = before.get(&pid) else {
-            continue;
-        };
-        let shown_line = details
-            .cmdline(process)
-            .ok()
-            .map(|line| line.bytes.to_vec());
-        let shown_program = details.exe(process).ok().map(<[u8]>::to_vec);
-        // A text that changed meanwhile may be either.
-        let after = texts(pid);
-        if line.is_some() && *line == after.0 {
-            assert_eq!(shown_line, *line, "{pid}");
-            lines += 1;
-        }
-        if *program == after.1 && after.0.is_some() {
-            let bytes = |path: &std::path::PathBuf| path.as_os_str().as_encoded_bytes().to_vec();
-            assert_eq!(shown_program, program.as_ref().map(bytes), "{pid}");
-            shown_programs += usize::from(program.is_some());
-            hidden += usize::from(program.is_none());
-        }
-    }
-    [lines, shown_programs, hidden]
-}
-
-/// A process of a user, ended with the test.
-struct Sleep(std::process::Child);
-
-impl Sleep {
-    fn start(uid: u32) -> Self {
-        let mut sleep = Command::new("/bin/sleep");
-        sleep.arg("1000").uid(uid).gid(uid);
-        sleep
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        Self(sleep.spawn().expect("sleep is there"))
-    }
-}
-
-impl Drop for Sleep {
-    fn drop(&mut self) {
-        let ended = self.0.kill().and_then(|()| self.0.wait());
-        ended.expect("the child ends");
-    }
-}
-
-#[test]
-fn each_user_is_shown_the_texts_that_proc_shows_it() {
-    if !gate::bpf() {
-        return;
-    }
-    let served = Served::start("users", None);
-    let (owner, nobody) = (12_360, 65_534);
-    let fixture = Fixture::start();
-    for uid in [owner, nobody] {
-        let sleeps = [uid, uid + 1].map(Sleep::start);
-        let pids = [fixture.pid(), sleeps[0].0.id(), sleeps[1].0.id()];
-        in_child(|| {
-            become_user(uid);
-            // Its own sleep; not the fixture nor the other user's.
-            assert_eq!(compare_with_proc(&served, &pids), [3, 1, 2]);
-        })
-        .join();
-        assert_eq!(
-            compare_with_proc(&served, &pids),
-            [3, 3, 0],
-            "root sees all"
-        );
     }
 }

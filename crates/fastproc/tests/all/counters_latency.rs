@@ -2,13 +2,15 @@
 //! allowance changes. Needs root, and reports that.
 
 use std::{
+    fs::File,
+    io::Write,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use fastproc::counters::{Counters, MachineFile, Options, Want};
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{Folder, gate, wait_until};
 
 #[track_caller]
 fn open() -> Option<Counters> {
@@ -128,9 +130,14 @@ fn exact_counts_are_the_kernels_through_the_short_cut() {
     let Some(counters) = open() else { return };
     let mut reader = counters.reader();
     let (mut judged, mut rounds) = (0, 0);
+    let folder = Folder::new("interrupts");
+    let mut file = File::create(folder.join("file")).expect("a file can be made");
     let mut look = || {
         rounds += 1;
         let before = reader.stat().expect("it reads").to_vec();
+        // Where temporary files are on a disk, it interrupts now.
+        file.write_all(&[1; 4096]).expect("it can be written");
+        file.sync_data().expect("it can be written");
         let kernel = std::fs::read(MachineFile::Stat.path()).expect("it reads");
         let after = reader.stat().expect("it reads").to_vec();
         let row = |text: &[u8]| -> Vec<u64> {

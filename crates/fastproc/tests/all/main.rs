@@ -1,7 +1,7 @@
 //! The library on the running kernel, against the kernel's own texts and against slow and simple code. One program, because
 //! each one links everything; `scripts/run-tests` runs each test in a process of its own.
 //!
-//! - processes: `walks` (the BPF sources: storms, kept records, threads, sums), `procfs`, `kernel_bytes`, `differences`,
+//! - processes: `walks` (the BPF sources: storms, kept records, threads, sums), `procfs`, `kernel_bytes`,
 //!   `examples`
 //! - opening where something is missing: `opening`, `growth`, `unknown_kernel`
 //! - exited processes: `exits`, `exits_leaders`, `exits_pids`
@@ -16,7 +16,6 @@ mod children;
 mod counters_latency;
 mod counters_live;
 mod counters_text;
-mod differences;
 mod examples;
 mod exits;
 mod exits_leaders;
