@@ -9,7 +9,7 @@ from pathlib import Path
 
 # Backports have the newest kernels; security updates have the newest of each release.
 SUITES = ["bullseye-security", "bookworm-security", "trixie-security", "trixie-backports"]
-# The release of the libraries with which programs for arm64 are linked. They are static: any release will do.
+# The release of the libraries that programs for arm64 are linked with, and that their guests load.
 LIBRARIES = "bookworm"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Builds of Debian's kernel: the mark behind the number of a series, the end of their releases, and Debian's architecture.

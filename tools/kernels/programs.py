@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,7 @@ PROGRAMS = {"fastproc": "fastproc-cli", "fastproc-testbed": "fastproc-testbed", 
 BENCH = {"fastproc-bench": "fastproc-bench"}
 EXPORTER = {"fastproc-exporter": "fastproc-exporter"}
 # Crates whose test programs the scenario `tests` runs.
-TESTED = ["fastproc", "fastproc-cli", "fastproc-service"]
+TESTED = ["fastproc", "fastproc-service"]
 PROFILES = {"guest": "tools/guest/apparmor.profiles", "pod": "packaging/kubernetes/apparmor"}
 
 
@@ -34,11 +35,12 @@ def initramfs(cache: Path, arch: str, scenarios: list[str]) -> Path:
             raise Failed("FASTPROC_CADVISOR is not set; make cadvisor builds cAdvisor and sets it")
         files["bin/cadvisor"] = Path(peer).read_bytes()
     links: dict[str, str] = {}
-    for name, path in build(cache, arch, programs, "tests" in scenarios).items():
+    paths, libraries = build(cache, arch, programs)
+    for name, path in paths.items():
         files[f"bin/{name}" if name in programs else f"tests/{name}"] = path.read_bytes()
         # Tests run the programs where they were built.
         links |= {str(path).lstrip("/"): f"/bin/{name}"} if name in programs else {}
-    files["tests/temporary"] = str(target_folder() / "tmp").encode()
+    files |= {name: path.read_bytes() for name, path in libraries.items()}
     if "apparmor" in scenarios:
         for name, text in PROFILES.items():
             files[f"apparmor/{name}"] = profile(ROOT / text)
@@ -62,57 +64,36 @@ def profile(text: Path) -> bytes:
     return compiled.stdout
 
 
-def build(cache: Path, arch: str, programs: dict[str, str], tested: bool) -> dict[str, Path]:
-    """Build programs, linked statically: the guest has no libraries. Return their paths, by their names in the guest.
+def build(cache: Path, arch: str, programs: dict[str, str]) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Build programs and tests as `make check` does, after which nothing is compiled again.
 
-    The build names a target, so that the flags apply only to the programs and not to the build scripts.
+    Return their paths, by their names in the guest, and what they load, by its paths there; tests are named PACKAGE.tests.
     """
-    flags = ["-Ctarget-feature=+crt-static"]
     environment = dict(os.environ)
+    words = ["build", "--locked", "--bins", "--tests", "--message-format=json", "--quiet"]
     if arch == "amd64":
-        target = "x86_64-unknown-linux-gnu"
-        # The libraries that a static libelf needs besides zlib; from elfutils 0.190 on that may be zstd.
-        needs = output("pkg-config", "--static", "--libs-only-l", "libelf").split()
-        flags += [f"-Clink-arg={library}" for library in needs if library not in ("-lelf", "-lz")]
+        # Fewer crates would have other features, and be compiled again.
+        words += ["--workspace"]
+        sysroot, trace = "", ["env", "LD_TRACE_LOADED_OBJECTS=1"]
     else:
-        target = cross.TARGET
-        environment |= cross.environment(cache)
-    environment |= {
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags),
-        # Tests unwind, and share what is built with the programs.
-        "CARGO_PROFILE_QUICK_PANIC": "unwind",
-        "CARGO_PROFILE_QUICK_STRIP": "symbols",
-        "CARGO_PROFILE_QUICK_DEBUG": "none",
-    }
-    common = ["--locked", "--profile=quick", f"--target={target}", f"--target-dir={target_folder()}", "--message-format=json"]
-    packages = [word for package in programs.values() for word in ("-p", package)]
-    paths = cargo(["build", *common, *packages, *(f"--bin={name}" for name in programs)], environment)
-    if tested:
-        packages = [word for package in TESTED for word in ("-p", package)]
-        paths |= cargo(["test", "--no-run", *common, *packages, "--test=all"], environment)
-    return paths
-
-
-def target_folder() -> Path:
-    """Return the folder in which cargo builds for guests."""
-    return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve() / "guest"
-
-
-def cargo(words: list[str], environment: dict[str, str]) -> dict[str, Path]:
-    """Run cargo, and return the programs that it made, by their names; tests have that of their package, and .tests."""
-    program = os.environ.get("CARGO", "cargo")
-    made = subprocess.run([program, *words, "--quiet"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        environment |= cross.environment(cache) | {"CARGO_PROFILE_DEV_STRIP": "symbols"}
+        words += [f"--target={cross.TARGET}", *(word for package in {*programs.values(), *TESTED} for word in ("-p", package))]
+        sysroot = environment["FASTPROC_CROSS_SYSROOT"]
+        trace = ["qemu-aarch64", "-L", sysroot, "-E", "LD_TRACE_LOADED_OBJECTS=1"]
+    cargo = environment.get("CARGO", "cargo")
+    made = subprocess.run([cargo, *words], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
     if made.returncode != 0:
-        raise Failed(f"the guest's programs cannot be built: {program} {' '.join(words)}")
+        raise Failed(f"the guest's programs cannot be built: {cargo} {' '.join(words)}")
     paths = {}
-    for line in made.stdout.splitlines():
-        message = json.loads(line)
-        if message.get("executable"):
-            kind = message["target"]["kind"][0]
-            package = Path(message["manifest_path"]).parent.name
-            if kind == "test" or words[0] == "build":
-                paths[f"{package}.tests" if kind == "test" else message["target"]["name"]] = Path(message["executable"])
-    return paths
+    for message in map(json.loads, made.stdout.splitlines()):
+        target = message.get("target", {})
+        package = Path(message.get("manifest_path", "")).parent.name
+        if target.get("kind") == ["bin"] and target["name"] in programs and not message["profile"]["test"]:
+            paths[target["name"]] = Path(message["executable"])
+        elif target.get("kind") == ["test"] and package in TESTED:
+            paths[f"{package}.tests"] = Path(message["executable"])
+    libraries = {name for path in paths.values() for name in re.findall(r"/\S+(?= \(0x)", output(*trace, path))}
+    return paths, {name.lstrip("/"): Path(sysroot + name) for name in libraries}
 
 
 def archive(folders: list[str], files: dict[str, bytes], links: dict[str, str]) -> bytes:
