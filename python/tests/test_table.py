@@ -15,7 +15,6 @@ from unicodedata import east_asian_width
 
 import duckdb
 import numpy
-import pandas
 import polars
 import pyarrow
 import pytest
