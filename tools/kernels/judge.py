@@ -46,14 +46,15 @@ class Outcome:
         part = complete[1] if complete else text.partition(f"@begin {scenario} ")[2].partition("\n@begin ")[0]
         if not complete:
             self.wrong.append(given_up or "the kernel panicked or restarted before the end of the scenario")
-        for run in re.finditer(r"(?ms)^@run (.*?)$\n(.*?)^@status (\d+)$", part):
+        runs = re.findall(r"(?ms)^@run (.*?)$\n(.*?)^@status (\d+)$", part)
+        for name, said, status in runs:
             shown = {
-                mark: re.sub(rf"(?m)^{re.escape(mark)}", "", "".join(re.findall(rf"(?m)^{re.escape(mark)}.*\n", run[2])))
+                mark: re.sub(rf"(?m)^{re.escape(mark)}", "", "".join(re.findall(rf"(?m)^{re.escape(mark)}.*\n", said)))
                 for mark in "|!"
             }
-            self.program(run[1], int(run[3]), shown["|"], shown["!"])
+            self.program(name, int(status), shown["|"], shown["!"])
         self.wrong += re.findall(r"(?m)^@wrong (.*)$", part)
-        self.facts = re.findall(r"(?m)^@fact (.*)$", part)
+        self.facts += re.findall(r"(?m)^@fact (.*)$", part)
         if scenario == "cadvisor" and len(self.metrics) == 3:
             facts, wrong = cadvisor.compare(*self.metrics)
             self.facts += facts
@@ -61,7 +62,7 @@ class Outcome:
         checked = re.findall(r"(?m)^@ok ", part)
         if checked:
             self.facts.append(f"{len(checked)} checks passed")
-        if not self.found and not checked and not self.wrong:
+        if not runs and not checked and not self.wrong:
             self.wrong.append("no program was run, and nothing was checked")
         if scenario in STORMS:
             self.storm(STORMS[scenario])

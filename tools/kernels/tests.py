@@ -31,6 +31,13 @@ class Tests(unittest.TestCase):
         assert Outcome("6.1", "exits", WHOLE.replace("@ok it", "@wrong it: no"), "").wrong == ["it: no"]
         assert Outcome("6.1", "exits", WHOLE.replace("status 2", "status 139"), "").wrong
 
+    def test_a_measured_cost_is_a_result(self) -> None:
+        row = '{"case": "%s", "cpu_us_per_cgroup": {"median": %d}}'
+        rows = ", ".join(row % case for case in (("open-14", 720), ("kept-14", 270), ("bpf-pressure", 10)))
+        text = f'@begin cgroup_cost 6.12\n@run cost of cgroups\n|{{"rows": [{rows}]}}\n@status 0\n@end cgroup_cost\n'
+        outcome = Outcome("6.12", "cgroup_cost", text, "")
+        assert (outcome.wrong, len(outcome.facts)) == ([], 3)
+
     def test_every_loss_is_a_difference(self) -> None:
         good = finding(source="bpf", usable=["bpf", "procfs"], fields=120, lines=190, ratios={"bpf": 50.0})
         assert (differences(good, good), losses(good, good)) == ([], [])

@@ -3,8 +3,7 @@
 
 use std::{
     os::unix::process::CommandExt as _,
-    path::{Path, PathBuf},
-    process::Command,
+    path::PathBuf,
     thread,
     time::{Duration, Instant},
 };
@@ -14,36 +13,34 @@ use rustix::time::ClockId;
 use serde_json::json;
 
 use super::{
-    command::{cpu_ns, cpu_of, fastproc},
+    command::{command, cpu_ns, cpu_of, fastproc},
     idle::{Idle, Ran, processes},
     measure::{Common, Failure, clock, in_turn, ms, timed},
     report::{Column, Report, Spread, column, rounded},
     service::Service,
 };
 
-const COLUMNS_OF_PS: [&str; 5] = [
-    "ps",
-    "--fields",
-    "pid,state,rss,time,comm",
-    "--format",
-    "csv",
+/// Commands: the case, the case of ps(1) or of the tool's own library that it is compared with, and its words. top refreshes
+/// once.
+const COMMANDS: [(&str, &str, &str); 14] = [
+    ("ps", "ps-aux", "fastproc ps"),
+    ("ps-bpf", "ps-aux", "fastproc ps --source bpf"),
+    ("ps-procfs", "ps-aux", "fastproc ps --source procfs"),
+    ("service-aux", "ps-aux", "fastproc ps aux --source service"),
+    ("ps-columns", "ps-columns", OF_PS),
+    ("ps-columns-nobody", "ps-columns-nobody", OF_PS),
+    ("service", "ps-columns", OF_SERVICE),
+    ("service-nobody", "ps-columns-nobody", OF_SERVICE),
+    ("ps-aux", "ps-aux", "ps aux"),
+    ("ps-aux-substitute", "ps-aux", "ps aux"),
+    ("pgrep", "pgrep", "pgrep -x fastproc-idle"),
+    ("pgrep-substitute", "pgrep", "pgrep -x fastproc-idle"),
+    ("top-batch", "top-batch", "top -b -n2 -d0.2"),
+    ("top-batch-substitute", "top-batch", "top -b -n2 -d0.2"),
 ];
-/// procps's tools, each measured with its own library and with the substitute. top refreshes once.
-const TOOLS: [(&str, &str, &str, &[&str]); 3] = [
-    ("ps-aux", "ps-aux-substitute", "ps", &["aux"]),
-    (
-        "pgrep",
-        "pgrep-substitute",
-        "pgrep",
-        &["-x", "fastproc-idle"],
-    ),
-    (
-        "top-batch",
-        "top-batch-substitute",
-        "top",
-        &["-b", "-n2", "-d0.2"],
-    ),
-];
+const OF_PS: &str = "ps -eo pid,s,rss,time,comm";
+const OF_SERVICE: &str =
+    "fastproc ps --fields pid,state,rss,time,comm --format csv --source service";
 /// The suffix of cases with the substitute.
 const SUBSTITUTE: &str = "-substitute";
 const NOBODY: u32 = 65534;
@@ -76,8 +73,8 @@ const COLUMNS: [Column; 5] = [
 
 /// A way to make a snapshot.
 enum How {
-    /// A command with its arguments, run as nobody or as the current user, with the service or without.
-    Command(PathBuf, Vec<&'static str>),
+    /// A command line, run as nobody or as the current user, with the service or without.
+    Command(&'static str),
     /// A collector that stays open.
     Reader(Box<Collector>),
 }
@@ -105,14 +102,13 @@ impl Case {
     /// Makes a snapshot. Returns the CPU time.
     fn look(&mut self, service: &Service) -> Result<Duration, Failure> {
         let (done, cpu, _) = match &mut self.how {
-            How::Command(program, arguments) => {
-                let mut command = Command::new(program);
-                command.args(&*arguments);
+            How::Command(line) => {
+                let mut command = command(line)?;
                 let has_substitute = self.name.ends_with(SUBSTITUTE);
                 if has_substitute {
                     command.env("LD_LIBRARY_PATH", substitute()?);
                 }
-                let socket = if has_substitute || arguments.contains(&"service") {
+                let socket = if has_substitute || line.ends_with("service") {
                     service.socket.as_os_str()
                 } else {
                     "".as_ref()
@@ -203,33 +199,8 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
 
 /// The cases that can be measured here.
 fn cases(service: &Service, report: &mut Report) -> Result<Vec<Case>, Failure> {
-    let ours = fastproc()?;
-    let with_service = [&COLUMNS_OF_PS[..], &["--source", "service"]].concat();
-    let of_ps = ["-eo", "pid,s,rss,time,comm"];
-    let command = |name, ps, program: &Path, arguments: &[&'static str]| {
-        Case::new(name, ps, How::Command(program.into(), arguments.to_vec()))
-    };
-    let (procps, nobody) = (Path::new("ps"), "ps-columns-nobody");
-    let mut cases = vec![
-        command("ps", "ps-aux", &ours, &["ps"]),
-        command("ps-bpf", "ps-aux", &ours, &["ps", "--source", "bpf"]),
-        command("ps-procfs", "ps-aux", &ours, &["ps", "--source", "procfs"]),
-        command(
-            "service-aux",
-            "ps-aux",
-            &ours,
-            &["ps", "aux", "--source", "service"],
-        ),
-        command("ps-columns", "ps-columns", procps, &of_ps),
-        command(nobody, nobody, procps, &of_ps),
-        command("service", "ps-columns", &ours, &with_service),
-        command("service-nobody", nobody, &ours, &with_service),
-    ];
-    for (stock, substituted, program, arguments) in TOOLS {
-        cases.extend(
-            [stock, substituted].map(|name| command(name, stock, program.as_ref(), arguments)),
-        );
-    }
+    let case = |(name, ps, line)| Case::new(name, ps, How::Command(line));
+    let mut cases: Vec<_> = COMMANDS.into_iter().map(case).collect();
     for (name, age) in [
         ("reader", Duration::ZERO),
         ("reader-young", Duration::from_secs(60)),

@@ -23,6 +23,17 @@ pub fn fastproc() -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("fastproc"))
 }
 
+/// A command line of words without spaces; its fastproc is the one beside this program.
+pub fn command(line: &str) -> io::Result<Command> {
+    let mut words = line.split_whitespace();
+    let mut command = match words.next().unwrap_or_default() {
+        "fastproc" => Command::new(fastproc()?),
+        tool => Command::new(tool),
+    };
+    command.args(words);
+    Ok(command)
+}
+
 /// CPU time of all threads of a process, ended ones too, in nanoseconds: its CPU clock.
 pub fn cpu_ns(pid: u32) -> Result<u64, Failure> {
     let read = || ClockId::pid_cpu_clock_id(Pid::from_raw(pid.cast_signed()))?.now();

@@ -2,7 +2,7 @@
 
 use clap::builder::PossibleValuesParser;
 use fastproc::{Collector, Fields, SourceKind};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     idle::Processes,
@@ -149,13 +149,6 @@ impl Ours {
         }
         Ok(count)
     }
-
-    /// How long it took to check, load and verify the programs, and the bytes shared with the kernel. `None` for procfs.
-    fn cost(&self) -> Option<Value> {
-        let (load, arrays) = self.collector.load_time().zip(self.collector.arrays())?;
-        let load_ms = load.as_secs_f64() * 1e3;
-        Some(json!({"case": self.way.case, "load_ms": load_ms, "array_bytes": arrays.bytes}))
-    }
 }
 
 /// Measures, and prints the report.
@@ -176,7 +169,6 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
             }
         }
     }
-    let start: Vec<_> = ours.iter().filter_map(Ours::cost).collect();
     let mut cases = vec![Case::new(BASELINE, || three_files.scan())];
     for way in &mut ours {
         cases.push(Case::new(way.way.case, || way.scan()));
@@ -207,7 +199,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     }
     add_rows(&mut report, &measured)?;
     let processes = named(&measured, BASELINE)?.count();
-    report.head(json!({"processes": processes, "start": start}));
+    report.head(json!({"processes": processes}));
     Ok(report.print(common.json)?)
 }
 

@@ -18,28 +18,23 @@ const A_GROUP_EACH: &str = "process_names: [{name: '{{.Comm}}:{{.PID}}', cmdline
 const BY_NAME: &str = "process_names: [{name: '{{.Comm}}', cmdline: ['.+']}]\n";
 /// No groups.
 const NO_GROUP: &str = "process_names: []\n";
-/// Only groups by name.
-const NAMES: [&str; 3] = ["--no-host", "--gather-fds=false", "--gather-wchan=false"];
-/// The machine, and of processes only their number and states.
-const HOST: [&str; 5] = [
-    "--host",
-    "--gather-fds=false",
-    "--gather-wchan=false",
-    "--threads=false",
-    "--exits=false",
-];
-const CASES: [Case; 7] = [
-    Case::ours("default", &["--host"], BY_NAME),
-    Case::ours("default-gzip", &["--host"], BY_NAME).in_gzip(),
-    Case::ours("group-each", &["--host"], A_GROUP_EACH),
-    Case::ours("group-each-gzip", &["--host"], A_GROUP_EACH).in_gzip(),
-    Case::ours("names", &NAMES, BY_NAME),
-    Case::ours(
-        "descriptors",
-        &["--no-host", "--gather-wchan=false"],
+/// Cases with their arguments and configurations. Those of "host" leave of processes only their number and states.
+const CASES: [(&str, &str, &str); 7] = [
+    ("default", "--host", BY_NAME),
+    ("default-gzip", "--host", BY_NAME),
+    ("group-each", "--host", A_GROUP_EACH),
+    ("group-each-gzip", "--host", A_GROUP_EACH),
+    (
+        "names",
+        "--no-host --gather-fds=false --gather-wchan=false",
         BY_NAME,
     ),
-    Case::ours("host", &HOST, NO_GROUP).beside(NODE_EXPORTER),
+    ("descriptors", "--no-host --gather-wchan=false", BY_NAME),
+    (
+        "host",
+        "--host --gather-fds=false --gather-wchan=false --threads=false --exits=false",
+        NO_GROUP,
+    ),
 ];
 const PROCESS_EXPORTER: &str = "process-exporter";
 const NODE_EXPORTER: &str = "node_exporter";
@@ -78,40 +73,6 @@ pub struct Args {
     ran: Ran,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    name: &'static str,
-    arguments: &'static [&'static str],
-    config: &'static str,
-    gzip: bool,
-    /// The case that it is compared with.
-    other: &'static str,
-}
-
-impl Case {
-    const fn ours(
-        name: &'static str,
-        arguments: &'static [&'static str],
-        config: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            arguments,
-            config,
-            gzip: false,
-            other: PROCESS_EXPORTER,
-        }
-    }
-
-    const fn in_gzip(self) -> Self {
-        Self { gzip: true, ..self }
-    }
-
-    const fn beside(self, other: &'static str) -> Self {
-        Self { other, ..self }
-    }
-}
-
 const COLUMNS: [Column; 8] = [
     column("case", "case", 0, 0),
     // CPU time of the whole server for one scrape.
@@ -129,12 +90,9 @@ const COLUMNS: [Column; 8] = [
 /// Measurements of one exporter.
 struct Measured {
     case: &'static str,
-    other: &'static str,
-    gzip: bool,
     server: Server,
     cpu: Vec<f64>,
     wall: Vec<f64>,
-    body_bytes: usize,
 }
 
 /// Measures, and prints the report.
@@ -142,18 +100,17 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let idle = args.processes.start()?;
     let mut report = Report::new("scrape", "One scrape", &COLUMNS);
     let mut measured = Vec::new();
-    let mut add = |case, other, gzip, server: Result<Server, Failure>| match server
-        .and_then(|server| Measured::warm(case, other, gzip, server))
+    let mut add = |case, server: Result<Server, Failure>| match server
+        .and_then(|server| Measured::warm(case, server))
     {
         Ok(of) => measured.push(of),
         Err(error) => report.skip(case, &error),
     };
-    for case in CASES {
-        let server = Server::fastproc(case.arguments, case.config);
-        add(case.name, case.other, case.gzip, server);
+    for (case, arguments, config) in CASES {
+        add(case, Server::fastproc(arguments, config));
     }
     for (case, names, arguments, config) in OTHERS.into_iter().filter(|_| !args.alone) {
-        add(case, case, false, Server::other(names, arguments, config));
+        add(case, Server::other(names, arguments, config));
     }
     let mut three_files = ThreeFiles::open()?;
     let (mut processes, mut baseline) = (three_files.scan()?, Vec::new());
@@ -172,14 +129,18 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let median = |of: &Measured| Spread::of(of.cpu.iter().copied()).median;
     for of in &measured {
         let cpu = Spread::of(of.cpu.iter().copied());
-        let other = measured.iter().find(|other| other.case == of.other);
+        let other = match of.case {
+            "host" | NODE_EXPORTER => NODE_EXPORTER,
+            _ => PROCESS_EXPORTER,
+        };
+        let other = measured.iter().find(|of| of.case == other);
         report.row([
             of.case.into(),
             cpu.into(),
             Spread::of(of.wall.iter().copied()).into(),
             (baseline.median / cpu.median).into(),
             other.map(|other| median(other) / cpu.median).into(),
-            of.body_bytes.into(),
+            of.server.body.len().into(),
             of.server.status("VmRSS:")?.into(),
             of.server.status("VmHWM:")?.into(),
         ]);
@@ -191,27 +152,26 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
 
 impl Measured {
     /// The first scrapes, which allocate memory and fill caches of names.
-    fn warm(
-        case: &'static str,
-        other: &'static str,
-        gzip: bool,
-        mut server: Server,
-    ) -> Result<Self, Failure> {
-        server.scrape(gzip)?;
-        Ok(Self {
+    fn warm(case: &'static str, server: Server) -> Result<Self, Failure> {
+        let (cpu, wall) = (Vec::new(), Vec::new());
+        let mut measured = Self {
             case,
-            other,
-            gzip,
-            body_bytes: server.scrape(gzip)?,
             server,
-            cpu: Vec::new(),
-            wall: Vec::new(),
-        })
+            cpu,
+            wall,
+        };
+        measured.scrape()?;
+        measured.scrape()?;
+        Ok(measured)
+    }
+
+    fn scrape(&mut self) -> Result<(), Failure> {
+        self.server.scrape(self.case.ends_with("-gzip"))
     }
 
     fn round(&mut self) -> Result<(), Failure> {
         let (before, started) = (self.server.cpu_ns()?, Instant::now());
-        self.body_bytes = self.server.scrape(self.gzip)?;
+        self.scrape()?;
         self.wall.push(ms(started.elapsed()));
         // Work after the answer is part of the scrape, too: wait until the server is idle, or give up if others keep it
         // busy.

@@ -11,7 +11,7 @@ use std::{
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{
-    command::{Ending, bytes, cpu_ns, fastproc},
+    command::{Ending, bytes, command, cpu_ns},
     measure::Failure,
 };
 
@@ -26,24 +26,23 @@ pub struct Server {
 
 impl Server {
     /// Starts `fastproc serve` with these arguments. `--config /dev/stdin` reads the configuration, if there is one.
-    pub fn fastproc(arguments: &[&str], config: &str) -> Result<Self, Failure> {
-        let mut command = Command::new(fastproc()?);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--min-interval", "0"]);
-        if !config.is_empty() {
-            command.args(["--config", "/dev/stdin"]);
-        }
-        Self::start(command.args(arguments), config)
+    pub fn fastproc(arguments: &str, config: &str) -> Result<Self, Failure> {
+        let from = if config.is_empty() {
+            ""
+        } else {
+            "--config /dev/stdin"
+        };
+        let line =
+            format!("fastproc serve --listen 127.0.0.1:0 --min-interval 0 {from} {arguments}");
+        Self::start(command(&line)?, config)
     }
 
     /// Starts another exporter, by the first of its names that is installed, with these arguments and this standard
     /// input.
     pub fn other(names: [&str; 2], arguments: &str, input: &str) -> Result<Self, Failure> {
         for name in names {
-            let mut command = Command::new(name);
-            command
-                .args(arguments.split(' '))
-                .arg("--web.listen-address=127.0.0.1:0");
-            match Self::start(&mut command, input) {
+            let line = format!("{name} {arguments} --web.listen-address=127.0.0.1:0");
+            match Self::start(command(&line)?, input) {
                 Err(error) if is_not_found(&error) => {}
                 started => return started,
             }
@@ -51,7 +50,7 @@ impl Server {
         Err(format!("{} is not installed", names[0]).into())
     }
 
-    fn start(command: &mut Command, config: &str) -> Result<Self, Failure> {
+    fn start(mut command: Command, config: &str) -> Result<Self, Failure> {
         // A file without a name: a configuration is only read from a regular file.
         let mut input = File::from(memfd_create("config", MemfdFlags::CLOEXEC)?);
         input.write_all(config.as_bytes())?;
@@ -60,7 +59,7 @@ impl Server {
             .stdin(input)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mut child = Ending::start(command)?;
+        let mut child = Ending::start(&mut command)?;
         let mut messages = String::new();
         let mut stderr = BufReader::new(child.0.stderr.take().ok_or("no standard error")?);
         let address = loop {
@@ -94,9 +93,8 @@ impl Server {
         Ok(sum)
     }
 
-    /// Scrapes on the kept connection, like Prometheus, or on a new one if the server has closed it. Returns the bytes
-    /// of the body.
-    pub fn scrape(&mut self, gzip: bool) -> Result<usize, Failure> {
+    /// Scrapes on the kept connection, like Prometheus, or on a new one if the server has closed it.
+    pub fn scrape(&mut self, gzip: bool) -> Result<(), Failure> {
         if self.is_closed()? {
             self.stream = connect(&self.address)?;
         }
@@ -121,19 +119,18 @@ impl Server {
                 length = Some(value.trim().parse()?);
             }
         }
-        match length {
-            Some(length) => self.take(length)?,
-            // In chunks: each follows its length and ends in a line end, and the last one is empty.
-            None => loop {
-                let length = u64::from_str_radix(&self.line()?, 16)?;
-                self.take(length)?;
-                self.line()?;
-                if length == 0 {
-                    break;
-                }
-            },
+        if let Some(length) = length {
+            return self.take(length);
         }
-        Ok(self.body.len())
+        // In chunks: each follows its length and ends in a line end, and the last one is empty.
+        loop {
+            let length = u64::from_str_radix(&self.line()?, 16)?;
+            self.take(length)?;
+            self.line()?;
+            if length == 0 {
+                return Ok(());
+            }
+        }
     }
 
     fn line(&mut self) -> io::Result<String> {

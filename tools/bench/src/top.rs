@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::fd::AsFd,
-    process::{Command, Stdio},
+    process::Stdio,
     thread,
     time::{Duration, Instant},
 };
@@ -17,7 +17,7 @@ use rustix::{
 use serde_json::json;
 
 use super::{
-    command::{Ending, cpu_ns, fastproc, resident_mb},
+    command::{Ending, command, cpu_ns, resident_mb},
     idle::{Idle, Ran},
     measure::{Common, Failure, in_turn, percentile},
     report::{Column, Report, Spread, column},
@@ -49,11 +49,10 @@ const SIZE: Winsize = Winsize {
 /// A screen of fastproc ends with this.
 const SCREEN_ENDS: &[u8] = b"\x1b[?2026l";
 
-/// A program and its arguments.
+/// A program on a terminal.
 struct Program {
     case: &'static str,
-    command: &'static str,
-    arguments: &'static [&'static str],
+    line: &'static str,
     /// Seconds between two refreshes; the time for a refresh may be added.
     interval: f64,
 }
@@ -64,44 +63,36 @@ const LOOKS_EVERY: f64 = 0.5;
 /// The program that is compared with the others.
 const OURS: &str = "fastproc";
 
-const fn program(
-    case: &'static str,
-    command: &'static str,
-    arguments: &'static [&'static str],
-    interval: f64,
-) -> Program {
+const fn program(case: &'static str, line: &'static str, interval: f64) -> Program {
     Program {
         case,
-        command,
-        arguments,
+        line,
         interval,
     }
 }
 
-/// `fastproc top` without the user's settings.
-const TWICE: [&str; 5] = [
-    "top",
-    "--interval",
-    "0.5",
-    "--settings",
-    "/proc/nowhere/top.toml",
-];
-const TEN_TIMES: [&str; 5] = [
-    "top",
-    "--interval",
-    "0.1",
-    "--settings",
-    "/proc/nowhere/top.toml",
+/// Every program refreshes twice a second; fastproc also ten times, which others cannot, and without the user's settings.
+const PROGRAMS: [Program; 5] = [
+    program(
+        OURS,
+        "fastproc top --settings /proc/nowhere/top.toml --interval 0.5",
+        LOOKS_EVERY,
+    ),
+    program(
+        "fastproc-10hz",
+        "fastproc top --settings /proc/nowhere/top.toml --interval 0.1",
+        0.1,
+    ),
+    program("htop", "htop --delay 5", LOOKS_EVERY),
+    program("btop", "btop --update 500", LOOKS_EVERY),
+    program("top", "top -d 0.5", LOOKS_EVERY),
 ];
 
-/// Every program refreshes twice a second; fastproc also ten times, which others cannot.
-const PROGRAMS: [Program; 5] = [
-    program(OURS, OURS, &TWICE, LOOKS_EVERY),
-    program("fastproc-10hz", OURS, &TEN_TIMES, 0.1),
-    program("htop", "htop", &["--delay", "5"], LOOKS_EVERY),
-    program("btop", "btop", &["--update", "500"], LOOKS_EVERY),
-    program("top", "top", &["-d", "0.5"], LOOKS_EVERY),
-];
+impl Program {
+    fn is_ours(&self) -> bool {
+        self.case.starts_with(OURS)
+    }
+}
 
 const COLUMNS: [Column; 7] = [
     column("case", "case", 0, 0),
@@ -124,12 +115,8 @@ impl Running {
     fn start(program: &Program) -> io::Result<Self> {
         let terminal = openpty(Some(&SIZE), None)?;
         fcntl_setfd(&terminal.master, FdFlags::CLOEXEC)?;
-        let mut command = match program.command {
-            OURS => Command::new(fastproc()?),
-            other => Command::new(other),
-        };
+        let mut command = command(program.line)?;
         command
-            .args(program.arguments)
             .env("TERM", "xterm-256color")
             // btop requires UTF-8.
             .env("LC_ALL", "C.UTF-8")
@@ -221,7 +208,7 @@ fn look(
     wake: impl Fn() -> io::Result<()>,
 ) -> Result<Look, Failure> {
     let mut running = Running::start(program)?;
-    let ours = program.command == OURS;
+    let ours = program.is_ours();
     let mut draw = |screens| {
         (0..screens)
             .try_for_each(|_| wake().and_then(|()| running.screen(ours)))
@@ -303,7 +290,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let mut programs = Vec::new();
     for program in &PROGRAMS {
         match look(program, 1, || Ok(())) {
-            Err(error) if program.command != OURS => report.skip(program.case, &error),
+            Err(error) if !program.is_ours() => report.skip(program.case, &error),
             _ => programs.push(program),
         }
     }

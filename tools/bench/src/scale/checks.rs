@@ -103,7 +103,7 @@ const SNAPSHOTS: u32 = 3;
 
 /// Scrapes. All idle processes are in one group, because they have one name.
 fn scrape(crowd: &Crowd) -> Result<(f64, f64), Failure> {
-    let mut server = Server::fastproc(&[], "")?;
+    let mut server = Server::fastproc("", "")?;
     server.scrape(false)?;
     let name = NAME.to_str()?;
     let name = format!("namedprocess_namegroup_num_procs{{groupname=\"{name}\"}} ");

@@ -15,6 +15,7 @@ const MOST_PIDS: usize = 1 << 22;
 /// A shell that raises the number in each file, unless it is as great, and writes the old values back once its input ends:
 /// then this program is done or dead. No signal of a user ends it before that.
 const KEEPER: &str = r#"trap '' HUP INT TERM
+trap 'eval "$restore"' EXIT
 while [ $# -gt 1 ]; do
 	now=$(cat "$1") || exit
 	if [ "$now" -lt "$2" ]; then
@@ -24,8 +25,7 @@ while [ $# -gt 1 ]; do
 	shift 2
 done
 echo ready
-read -r end
-eval "$restore""#;
+read -r end"#;
 
 /// Raised limits, which are restored when this is dropped, or when this program ends in any other way.
 #[derive(Debug)]
