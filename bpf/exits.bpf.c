@@ -388,6 +388,7 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	e->end_ns = bpf_ktime_get_boot_ns();
 	parent = leader->real_parent;
 	e->ppid = tgid_of(parent);
+	/* The library could not compare them: a parent that executed nothing either has no exec that it keeps. */
 	if (leader->flags & PF_FORKNOEXEC)
 		program_of(&of_parent, parent->group_leader);
 	e->as_parent = e->program.tgid && of_parent.exec_id == e->program.exec_id &&

@@ -21,8 +21,8 @@ use crate::{
 
 pub(crate) static OBJECT: ObjectFile = object_file!("exits.bpf");
 
-/// This program is loaded only if execs are requested.
-const RECORDS_EXECS: &str = "process_execs";
+/// Loaded only if execs are requested. A fork is needed to find the exec of the process that forked.
+const OF_EXECS: [&str; 2] = ["process_execs", "process_forks"];
 
 /// The groups of fields whose values exits have, too.
 const SHOWN: Fields = Fields::CPU
@@ -70,11 +70,13 @@ impl Rings {
         if settings.pid_ns != 0 {
             loader.set_len("ended", MOST_ZOMBIES)?;
         }
-        let mut programs = vec!["process_forks", "process_ends", "task_freed"];
+        let mut programs = vec!["process_ends", "task_freed"];
         if execs {
-            programs.push(RECORDS_EXECS);
+            programs.extend(OF_EXECS);
         } else {
-            loader.skip(RECORDS_EXECS);
+            for program in OF_EXECS {
+                loader.skip(program);
+            }
         }
         let loaded = loader.load()?;
         let links = programs.into_iter().map(|program| loaded.attach(program));

@@ -24,7 +24,7 @@ pub struct Exit {
     /// process ended before the exits were opened.
     pub ppid: Option<u32>,
     /// Whether it executed nothing and ran the same program as its parent when it ended. `None` if that is not known: it
-    /// was forked before the exits were opened, or a service recorded it.
+    /// was forked before the exits were opened, execs were not requested, or a service recorded it.
     pub has_program_of_parent: Option<bool>,
     /// When it started, in nanoseconds after boot (`task->start_boottime`).
     pub start_ns: u64,
