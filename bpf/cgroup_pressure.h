@@ -4,17 +4,14 @@
  * (psi_show), without the kernel's writes to its own state.
  *
  * Each CPU adds up the time in each state. A reader of a file adds the times since the last reading to the totals,
- * weighted by the time in which the CPU was not idle (collect_percpu_times). The first reader after two seconds
- * calculates the averages again. The library reads the files of a cgroup whose averages are due. That is rare: while
- * something happens, a kernel worker calculates them every two seconds, and averages of zero stay zero.
+ * weighted by the time in which the CPU was not idle (collect_percpu_times). If one does so during the walk, the library
+ * reads the files of that cgroup. The averages are not read here: the kernel calculates them by another clock.
  */
 #ifndef FASTPROC_CGROUP_PRESSURE_H
 #define FASTPROC_CGROUP_PRESSURE_H
 
 /* The states that the files show: some and full of I/O, of memory and of CPUs. */
 #define PRESSURES 6
-/* Bits behind the point in the kernel's averages. */
-#define LOAD_BITS 11
 /* How many times to read a CPU whose state changes meanwhile. */
 #define PRESSURE_TRIES 3
 /* The kernel may add up the times of a CPU after this run took its time: so far below zero, a time means none. */
@@ -70,64 +67,26 @@ static long add_cpu(u32 cpu, void *unused)
 	return 0;
 }
 
-/* Converts to hundredths of a percent, as in the files. */
-static __always_inline u32 hundredths(u64 load)
-{
-	return (load >> LOAD_BITS) * 100 + (((load & ((1 << LOAD_BITS) - 1)) * 100) >> LOAD_BITS);
-}
-
-/* The bit of the file that shows a state: of cpu.pressure, memory.pressure and io.pressure. */
-#define FILE_OF(state) (4 >> (state) / 2)
-#define EVERY_FILE 7
-
-/* The averages, as in the last walk unless the kernel has calculated them again. Returns the files with one above zero. */
-static __always_inline u64 read_averages(struct psi_group *g, struct fp_cgroup_record *r, struct place *place, u64 last)
-{
-	u64 any = 0;
-
-	if (place->averages_of == last)
-		return place->averages_in;
-#define AVERAGES(from, to)                                         \
-	for (int i = 0; i < 6; i++) {                              \
-		u64 load = RELOAD(g->avg[3 * (from) + i]);         \
-								   \
-		if (load)                                          \
-			any |= FILE_OF(from);                      \
-		r->pressure.averages[(to) + i] = hundredths(load); \
-	}
-	AVERAGES(4, 0)
-	AVERAGES(2, 6)
-	AVERAGES(0, 12)
-	place->averages_in = any;
-	return any;
-}
-
 int read_pressure(u64 group, u32 index);
 __noinline int read_pressure(u64 group, u32 index)
 {
 	struct fp_cgroup_record *r = bpf_map_lookup_elem(&records, &index);
-	struct place *place = bpf_map_lookup_elem(&places, &index);
 	struct psi_group *g = CAST(struct psi_group, group);
-	u64 last, changed, moved;
+	u64 last, changed;
 
 	/* Kernels without pressure may lack its structures. */
-	if (!r || !place || !WANTED(FP_CGROUP_PRESSURE))
+	if (!r || !WANTED(FP_CGROUP_PRESSURE))
 		return 0;
 	/* The kernel sets this time before it calculates the averages, and holds the lock until it has. */
 	last = RELOAD(g->avg_last_update);
 	ordered();
 	changed = RELOAD(g->avgs_lock.owner.counter);
 	ordered();
-	if (last > run.last_update)
-		run.last_update = last;
-	if (last > run.updates_after && last < run.first_update)
-		run.first_update = last;
 	pressure.cpus = VALUE(g->pcpu);
 	pressure.busy = 0;
 	for (int i = 0; i < PRESSURES; i++)
 		pressure.deltas[i] = 0, pressure.now[i] = pressure.before[i] = RELOAD(g->total[i]);
 	bpf_loop(settings.cpus, add_cpu, 0, 0);
-	moved = read_averages(g, r, place, last);
 	ordered();
 	for (int i = 0; i < PRESSURES; i++) {
 		if (pressure.busy)
@@ -135,23 +94,13 @@ __noinline int read_pressure(u64 group, u32 index)
 		/* A reader of the files has added the times of the CPUs to the totals, or is about to. */
 		changed |= RELOAD(g->total[i]) ^ pressure.before[i];
 	}
-	for (int i = 0; i < PRESSURES; i++)
-		if (pressure.now[i] != RELOAD(g->avg_total[i]))
-			moved |= FILE_OF(i);
 	r->pressure.io_some_ns = pressure.now[0];
 	r->pressure.io_full_ns = pressure.now[1];
 	r->pressure.memory_some_ns = pressure.now[2];
 	r->pressure.memory_full_ns = pressure.now[3];
 	r->pressure.cpu_some_ns = pressure.now[4];
 	r->pressure.cpu_full_ns = pressure.now[5];
-	changed |= RELOAD(g->avgs_lock.owner.counter) | (RELOAD(g->avg_last_update) ^ last);
-	if (changed)
-		moved = EVERY_FILE;
-	else if (run.now_ns + run.lead_ns < g->avg_next_update)
-		moved = 0;
-	r->pressure.from_files = moved;
-	/* The library writes to a record that is completed from files. */
-	place->averages_of = moved ? 0 : last;
+	r->pressure.torn = (changed | RELOAD(g->avgs_lock.owner.counter) | (RELOAD(g->avg_last_update) ^ last)) != 0;
 	run.units += settings.cpus / 16;
 	return 0;
 }

@@ -15,8 +15,7 @@
 #define FP_CGROUP_PIDS 0x08
 #define FP_CGROUP_IO 0x10
 #define FP_CGROUP_PRESSURE 0x20
-#define FP_CGROUP_HUGETLB 0x40
-#define FP_CGROUP_CPU_TIMES 0x80
+#define FP_CGROUP_PRESSURE_AVERAGES 0x40
 
 /* A limit that is not set: the files say "max". */
 #define FP_CGROUP_NO_LIMIT 0xfffffffffffffffeULL
@@ -126,24 +125,13 @@ struct fp_cgroup_pressure {
 	fp_ns memory_full_ns FP_PUBLIC; /* All tasks waited for memory. */
 	fp_ns io_some_ns     FP_PUBLIC; /* Some task waited for I/O. */
 	fp_ns io_full_ns     FP_PUBLIC; /* All tasks waited for I/O. */
-	/* Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times above. */
+	u64 torn             FP_PUBLIC FP_INNER; /* 1 if the kernel added to the totals meanwhile: the library reads the files. */
+};
+
+/* The averages of the files *.pressure, which the library reads only if this group is asked for. */
+struct fp_cgroup_pressure_averages {
+	/* Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times of pressure. */
 	u32 averages[FP_CGROUP_AVERAGES] FP_PUBLIC;
-	u64 from_files FP_PUBLIC FP_INNER; /* Bits of the files that are needed (cpu, memory, io): averages are due, or somebody reads them. */
-};
-
-/* Huge pages of all sizes together: the sums of the files hugetlb.*. */
-struct fp_cgroup_hugetlb {
-	fp_bytes current  FP_PUBLIC;                /* Huge pages in use: hugetlb.SIZE.current. */
-	fp_bytes reserved FP_PUBLIC FP_UNKNOWN(-1); /* Huge pages that are reserved: hugetlb.SIZE.rsvd.current. */
-	u64 failures      FP_PUBLIC FP_UNKNOWN(-1); /* Times that an allocation failed because of a limit: `max` of hugetlb.SIZE.events. */
-	u32 sizes_at      FP_PUBLIC FP_INNER;       /* Where its page sizes begin. */
-	u32 sizes         FP_PUBLIC FP_INNER;       /* How many it has. */
-};
-
-/* CPU time by CPU: the kernel counts it, and no file of version 2 shows it. */
-struct fp_cgroup_cpu_times {
-	u32 times_at FP_PUBLIC FP_INNER; /* Where its times begin, of which there is one for each CPU (`subtree_bstat`). */
-	u32 cpus     FP_PUBLIC FP_INNER; /* How many there are. */
 };
 
 /* One cgroup. */
@@ -155,8 +143,7 @@ struct fp_cgroup_record {
 	struct fp_cgroup_pids pids FP_GROUP;               /* Processes and threads. */
 	struct fp_cgroup_io io FP_GROUP;                   /* I/O. */
 	struct fp_cgroup_pressure pressure FP_GROUP;       /* Time in which tasks waited. */
-	struct fp_cgroup_hugetlb hugetlb FP_GROUP;         /* Huge pages. */
-	struct fp_cgroup_cpu_times cpu_times FP_GROUP;     /* CPU time by CPU. */
+	struct fp_cgroup_pressure_averages pressure_averages FP_GROUP; /* Averages of pressure. */
 };
 
 /* I/O of a cgroup with one block device: a line of io.stat. */
@@ -169,16 +156,6 @@ struct fp_cgroup_device {
 	u64 rios        FP_PUBLIC; /* Reads. */
 	u64 wios        FP_PUBLIC; /* Writes. */
 	u64 dios        FP_PUBLIC; /* Discards. */
-};
-
-/* Huge pages of one size in a cgroup: the files hugetlb.SIZE.*. */
-struct fp_cgroup_page_size {
-	fp_bytes size         FP_PUBLIC;                /* Size of a page. */
-	fp_bytes current      FP_PUBLIC;                /* Pages in use: hugetlb.SIZE.current. */
-	fp_bytes max          FP_PUBLIC FP_UNKNOWN(-1); /* Their limit: hugetlb.SIZE.max. */
-	fp_bytes reserved     FP_PUBLIC FP_UNKNOWN(-1); /* Reserved pages: hugetlb.SIZE.rsvd.current. */
-	fp_bytes reserved_max FP_PUBLIC FP_UNKNOWN(-1); /* Their limit: hugetlb.SIZE.rsvd.max. */
-	u64 failures          FP_PUBLIC FP_UNKNOWN(-1); /* Times that an allocation failed because of a limit: `max` of hugetlb.SIZE.events. */
 };
 
 #endif

@@ -26,9 +26,6 @@ struct cgroup_run {
 	u64 root, css, serial;	     /* where the walk is */
 	u64 node;
 	s64 clock_ns;	    /* how far the scheduler's clock is from CLOCK_MONOTONIC, found by compare_clocks */
-	u64 lead_ns;	    /* by how much the clock of the averages may be ahead of now_ns, from the library */
-	u64 updates_after;  /* a time of the clock of the averages, from the library */
-	u64 first_update, last_update; /* when averages were calculated: first after that time, and last */
 	u64 anchor, now_ns; /* the cookie of the per-CPU map; the time of the scheduler's clock when this run began */
 };
 

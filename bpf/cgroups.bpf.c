@@ -21,7 +21,6 @@ const volatile struct {
 	u32 cgroup_subsys_state, cgroup, cgroup_root, css_set, task_struct, kernfs_node;
 	u32 task_group, mem_cgroup, pids_cgroup, blkcg, blkcg_gq, request_queue, gendisk;
 	u32 psi_group, psi_group_cpu, cfs_rq, rq;
-	u32 cgroup_rstat_cpu, cgroup_rstat_base_cpu;
 } type_ids;
 
 #define ID_OF(type) ID_OF_##type
@@ -36,11 +35,9 @@ struct cgroup_run run SEC(".data.run");
 u64 scratch;
 #define VALUE(pointer) (RELOAD(scratch) = (u64)(pointer), RELOAD(scratch))
 
-/* Where a record is from, and what of it may stay for the next walk. */
+/* Where a record is from. */
 struct place {
 	u64 css, serial;
-	u64 averages_of;  /* when the kernel calculated the averages of pressure in the record; 0: they are to be read */
-	u64 averages_in;  /* the files with one above zero */
 };
 
 struct {
@@ -315,10 +312,6 @@ __noinline int visit(u64 css, u32 index)
 			read_pressure(of, index);
 		}
 	}
-	if (WANTED(FP_CGROUP_CPU_TIMES)) {
-		groups |= FP_CGROUP_CPU_TIMES;
-		read_cpu_times(cgroup, index);
-	}
 	r->identity.groups = groups;
 	return 0;
 }
@@ -364,7 +357,7 @@ static __always_inline int is_over(void)
 static int step(u32 i, void *unused)
 {
 	u32 index = run.records;
-	u64 css = RELOAD(run.css), serial;
+	u64 css = RELOAD(run.css);
 
 	if (!css) {
 		run.done = 1;
@@ -379,11 +372,8 @@ static int step(u32 i, void *unused)
 				run.done = 1;
 				return 1;
 			}
-			serial = CSS(css)->serial_nr;
-			if (place->css != css || place->serial != serial)
-				place->averages_of = 0;
 			place->css = css;
-			place->serial = serial;
+			place->serial = CSS(css)->serial_nr;
 			visit(css, index);
 			run.records = index + 1;
 		} else {
@@ -426,7 +416,7 @@ SEC("syscall") int walk(void *ctx)
 
 	run.deadline_ns = began + run.section_ns;
 	run.now_ns = began + run.clock_ns;
-	if (WANTED(FP_CGROUP_PRESSURE | FP_CGROUP_CPU_TIMES))
+	if (WANTED(FP_CGROUP_PRESSURE))
 		begin_percpu();
 	bpf_rcu_read_lock();
 	me = CAST(struct task_struct, bpf_get_current_task());

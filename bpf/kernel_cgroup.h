@@ -38,9 +38,6 @@ struct cgroup_base_stat { struct task_cputime cputime; u64 forceidle_sum, ntime;
 struct prev_cputime { u64 utime, stime; };
 struct psi_group;
 struct cgroup_root;
-/* What a CPU has counted for a cgroup and its descendants; by 6.16 in a structure of another name. */
-struct cgroup_rstat_cpu { struct cgroup_base_stat subtree_bstat; };
-struct cgroup_rstat_base_cpu { struct cgroup_base_stat subtree_bstat; };
 struct cgroup {
 	struct cgroup_subsys_state self;
 	u64 flags;
@@ -53,8 +50,6 @@ struct cgroup {
 	struct cgroup_base_stat bstat;
 	struct prev_cputime prev_cputime;
 	struct psi_group *psi;
-	struct cgroup_rstat_cpu *rstat_cpu;
-	struct cgroup_rstat_base_cpu *rstat_base_cpu;
 };
 struct cgroup_root { struct cgroup cgrp; };
 struct css_set { struct cgroup *dfl_cgrp; };
@@ -110,9 +105,8 @@ struct psi_group {
 	bool enabled;
 	struct mutex avgs_lock;
 	struct psi_group_cpu *pcpu;
-	u64 avg_total[6], avg_last_update, avg_next_update;
+	u64 avg_last_update;
 	u64 total[6];
-	unsigned long avg[18];
 };
 
 #pragma clang attribute pop

@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // cgroupLayoutID is the id of the layout that these structures have.
-const cgroupLayoutID uint64 = 0x869d198e78a122c0
+const cgroupLayoutID uint64 = 0x297c7f3e7f98e677
 
 // NoLimit is a limit of a cgroup that is not set.
 const NoLimit uint64 = 0xfffffffffffffffe
@@ -24,10 +24,8 @@ const (
 	CgroupFieldsIO CgroupFields = 0x10
 	// Pressure: Time in which tasks waited.
 	CgroupFieldsPressure CgroupFields = 0x20
-	// Hugetlb: Huge pages.
-	CgroupFieldsHugetlb CgroupFields = 0x40
-	// CPUTimes: CPU time by CPU.
-	CgroupFieldsCPUTimes CgroupFields = 0x80
+	// PressureAverages: Averages of pressure.
+	CgroupFieldsPressureAverages CgroupFields = 0x40
 )
 
 // CgroupIdentity is struct fp_cgroup_identity. What a cgroup is. Always present.
@@ -202,32 +200,14 @@ type CgroupPressure struct {
 	IOSomeNS uint64
 	// All tasks waited for I/O.
 	IOFullNS uint64
-	// Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times above.
+	// 1 if the kernel added to the totals meanwhile: the library reads the files.
+	Torn uint64
+}
+
+// CgroupPressureAverages is struct fp_cgroup_pressure_averages. The averages of the files *.pressure, which the library reads only if this group is asked for.
+type CgroupPressureAverages struct {
+	// Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times of pressure.
 	Averages [18]uint32
-	// Bits of the files that are needed (cpu, memory, io): averages are due, or somebody reads them.
-	FromFiles uint64
-}
-
-// CgroupHugetlb is struct fp_cgroup_hugetlb. Huge pages of all sizes together: the sums of the files hugetlb.*.
-type CgroupHugetlb struct {
-	// Huge pages in use: hugetlb.SIZE.current.
-	Current uint64
-	// Huge pages that are reserved: hugetlb.SIZE.rsvd.current.
-	reserved uint64
-	// Times that an allocation failed because of a limit: `max` of hugetlb.SIZE.events.
-	failures uint64
-	// Where its page sizes begin.
-	SizesAt uint32
-	// How many it has.
-	Sizes uint32
-}
-
-// CgroupCPUTimes is struct fp_cgroup_cpu_times. CPU time by CPU: the kernel counts it, and no file of version 2 shows it.
-type CgroupCPUTimes struct {
-	// Where its times begin, of which there is one for each CPU (`subtree_bstat`).
-	TimesAt uint32
-	// How many there are.
-	Cpus uint32
 }
 
 // CgroupRecord is struct fp_cgroup_record. One cgroup.
@@ -246,10 +226,8 @@ type CgroupRecord struct {
 	IO CgroupIO
 	// Time in which tasks waited.
 	Pressure CgroupPressure
-	// Huge pages.
-	Hugetlb CgroupHugetlb
-	// CPU time by CPU.
-	CPUTimes CgroupCPUTimes
+	// Averages of pressure.
+	PressureAverages CgroupPressureAverages
 }
 
 // CgroupDevice is struct fp_cgroup_device. I/O of a cgroup with one block device: a line of io.stat.
@@ -270,22 +248,6 @@ type CgroupDevice struct {
 	Wios uint64
 	// Discards.
 	Dios uint64
-}
-
-// CgroupPageSize is struct fp_cgroup_page_size. Huge pages of one size in a cgroup: the files hugetlb.SIZE.*.
-type CgroupPageSize struct {
-	// Size of a page.
-	Size uint64
-	// Pages in use: hugetlb.SIZE.current.
-	Current uint64
-	// Their limit: hugetlb.SIZE.max.
-	max uint64
-	// Reserved pages: hugetlb.SIZE.rsvd.current.
-	reserved uint64
-	// Their limit: hugetlb.SIZE.rsvd.max.
-	reservedMax uint64
-	// Times that an allocation failed because of a limit: `max` of hugetlb.SIZE.events.
-	failures uint64
 }
 
 // The compiler lays them out as C does, or does not compile them.
@@ -363,25 +325,17 @@ var (
 	_ [40]struct{}   = [unsafe.Offsetof(CgroupIO{}.Dios)]struct{}{}
 	_ [48]struct{}   = [unsafe.Offsetof(CgroupIO{}.DevicesAt)]struct{}{}
 	_ [52]struct{}   = [unsafe.Offsetof(CgroupIO{}.Devices)]struct{}{}
-	_ [128]struct{}  = [unsafe.Sizeof(CgroupPressure{})]struct{}{}
+	_ [56]struct{}   = [unsafe.Sizeof(CgroupPressure{})]struct{}{}
 	_ [0]struct{}    = [unsafe.Offsetof(CgroupPressure{}.CPUSomeNS)]struct{}{}
 	_ [8]struct{}    = [unsafe.Offsetof(CgroupPressure{}.CPUFullNS)]struct{}{}
 	_ [16]struct{}   = [unsafe.Offsetof(CgroupPressure{}.MemorySomeNS)]struct{}{}
 	_ [24]struct{}   = [unsafe.Offsetof(CgroupPressure{}.MemoryFullNS)]struct{}{}
 	_ [32]struct{}   = [unsafe.Offsetof(CgroupPressure{}.IOSomeNS)]struct{}{}
 	_ [40]struct{}   = [unsafe.Offsetof(CgroupPressure{}.IOFullNS)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(CgroupPressure{}.Averages)]struct{}{}
-	_ [120]struct{}  = [unsafe.Offsetof(CgroupPressure{}.FromFiles)]struct{}{}
-	_ [32]struct{}   = [unsafe.Sizeof(CgroupHugetlb{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(CgroupHugetlb{}.Current)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(CgroupHugetlb{}.reserved)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(CgroupHugetlb{}.failures)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(CgroupHugetlb{}.SizesAt)]struct{}{}
-	_ [28]struct{}   = [unsafe.Offsetof(CgroupHugetlb{}.Sizes)]struct{}{}
-	_ [8]struct{}    = [unsafe.Sizeof(CgroupCPUTimes{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(CgroupCPUTimes{}.TimesAt)]struct{}{}
-	_ [4]struct{}    = [unsafe.Offsetof(CgroupCPUTimes{}.Cpus)]struct{}{}
-	_ [1424]struct{} = [unsafe.Sizeof(CgroupRecord{})]struct{}{}
+	_ [48]struct{}   = [unsafe.Offsetof(CgroupPressure{}.Torn)]struct{}{}
+	_ [72]struct{}   = [unsafe.Sizeof(CgroupPressureAverages{})]struct{}{}
+	_ [0]struct{}    = [unsafe.Offsetof(CgroupPressureAverages{}.Averages)]struct{}{}
+	_ [1384]struct{} = [unsafe.Sizeof(CgroupRecord{})]struct{}{}
 	_ [0]struct{}    = [unsafe.Offsetof(CgroupRecord{}.Identity)]struct{}{}
 	_ [48]struct{}   = [unsafe.Offsetof(CgroupRecord{}.CPU)]struct{}{}
 	_ [184]struct{}  = [unsafe.Offsetof(CgroupRecord{}.Memory)]struct{}{}
@@ -389,8 +343,7 @@ var (
 	_ [1176]struct{} = [unsafe.Offsetof(CgroupRecord{}.Pids)]struct{}{}
 	_ [1200]struct{} = [unsafe.Offsetof(CgroupRecord{}.IO)]struct{}{}
 	_ [1256]struct{} = [unsafe.Offsetof(CgroupRecord{}.Pressure)]struct{}{}
-	_ [1384]struct{} = [unsafe.Offsetof(CgroupRecord{}.Hugetlb)]struct{}{}
-	_ [1416]struct{} = [unsafe.Offsetof(CgroupRecord{}.CPUTimes)]struct{}{}
+	_ [1312]struct{} = [unsafe.Offsetof(CgroupRecord{}.PressureAverages)]struct{}{}
 	_ [56]struct{}   = [unsafe.Sizeof(CgroupDevice{})]struct{}{}
 	_ [0]struct{}    = [unsafe.Offsetof(CgroupDevice{}.Major)]struct{}{}
 	_ [4]struct{}    = [unsafe.Offsetof(CgroupDevice{}.Minor)]struct{}{}
@@ -400,13 +353,6 @@ var (
 	_ [32]struct{}   = [unsafe.Offsetof(CgroupDevice{}.Rios)]struct{}{}
 	_ [40]struct{}   = [unsafe.Offsetof(CgroupDevice{}.Wios)]struct{}{}
 	_ [48]struct{}   = [unsafe.Offsetof(CgroupDevice{}.Dios)]struct{}{}
-	_ [48]struct{}   = [unsafe.Sizeof(CgroupPageSize{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(CgroupPageSize{}.Size)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(CgroupPageSize{}.Current)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(CgroupPageSize{}.max)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(CgroupPageSize{}.reserved)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(CgroupPageSize{}.reservedMax)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(CgroupPageSize{}.failures)]struct{}{}
 )
 
 // NiceNS: Time of processes with a positive nice value: `nice_usec`. False: it is not known.
@@ -604,36 +550,6 @@ func (of *CgroupPids) Peak() (uint64, bool) {
 	return of.peak, of.peak != ^uint64(0)
 }
 
-// Reserved: Huge pages that are reserved: hugetlb.SIZE.rsvd.current. False: it is not known.
-func (of *CgroupHugetlb) Reserved() (uint64, bool) {
-	return of.reserved, of.reserved != ^uint64(0)
-}
-
-// Failures: Times that an allocation failed because of a limit: `max` of hugetlb.SIZE.events. False: it is not known.
-func (of *CgroupHugetlb) Failures() (uint64, bool) {
-	return of.failures, of.failures != ^uint64(0)
-}
-
-// Max: Their limit: hugetlb.SIZE.max. False: it is not known.
-func (of *CgroupPageSize) Max() (uint64, bool) {
-	return of.max, of.max != ^uint64(0)
-}
-
-// Reserved: Reserved pages: hugetlb.SIZE.rsvd.current. False: it is not known.
-func (of *CgroupPageSize) Reserved() (uint64, bool) {
-	return of.reserved, of.reserved != ^uint64(0)
-}
-
-// ReservedMax: Their limit: hugetlb.SIZE.rsvd.max. False: it is not known.
-func (of *CgroupPageSize) ReservedMax() (uint64, bool) {
-	return of.reservedMax, of.reservedMax != ^uint64(0)
-}
-
-// Failures: Times that an allocation failed because of a limit: `max` of hugetlb.SIZE.events. False: it is not known.
-func (of *CgroupPageSize) Failures() (uint64, bool) {
-	return of.failures, of.failures != ^uint64(0)
-}
-
 // CPU is nil if it was not requested, or is not known. CPU time, throttling and weight.
 func (c CgroupView) CPU() *CgroupCPU {
 	if c.record.Identity.Groups&0x1 == 0 {
@@ -682,18 +598,10 @@ func (c CgroupView) Pressure() *CgroupPressure {
 	return &c.record.Pressure
 }
 
-// Hugetlb is nil if it was not requested, or is not known. Huge pages.
-func (c CgroupView) Hugetlb() *CgroupHugetlb {
+// PressureAverages is nil if it was not requested, or is not known. Averages of pressure.
+func (c CgroupView) PressureAverages() *CgroupPressureAverages {
 	if c.record.Identity.Groups&0x40 == 0 {
 		return nil
 	}
-	return &c.record.Hugetlb
-}
-
-// CPUTimes is nil if it was not requested, or is not known. CPU time by CPU.
-func (c CgroupView) CPUTimes() *CgroupCPUTimes {
-	if c.record.Identity.Groups&0x80 == 0 {
-		return nil
-	}
-	return &c.record.CPUTimes
+	return &c.record.PressureAverages
 }

@@ -14,8 +14,7 @@ class Cgroups:
     """Reads all cgroups again and again.
 
     Args:
-        columns: Names of columns of ``fastproc cgroups``, in one string or several; if not given, all but those of huge
-            pages and ``cpu_times``.
+        columns: Names of columns of ``fastproc cgroups``, in one string or several; if not given, all.
         source: ``bpf``, ``service`` or ``files``; if not given, the first of them that works.
         filter: A condition, as in ``"memory > 100M && path =~ kubepods"``.
         sort: A column to sort by, as in ``"-memory"``; by path if not given.
@@ -70,10 +69,11 @@ def cgroups(
     filter: str | None = None,
     sort: str | None = None,
 ) -> dict[str, list[Any]]:
-    """Read the cgroups once: see ``Cgroups``.
+    """Read the cgroups once: see ``Cgroups``. Shares of pressure are the kernel's averages of the last ten seconds.
 
     >>> import fastproc
     >>> "/" in fastproc.cgroups("path,cpu_time")["path"]
     True
     """
-    return Cgroups(columns, source=source, filter=filter, sort=sort).snapshot()
+    names = None if columns is None else _names(columns)
+    return _native.Cgroups(names, source=source, filter=filter, sort=sort, once=True).snapshot()

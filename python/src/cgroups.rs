@@ -11,12 +11,7 @@ use fastproc_columns::{
     Value,
     cgroups::{self, COLUMNS, Column, Filter, Reader, Sort},
 };
-use pyo3::{
-    exceptions::PyValueError,
-    prelude::*,
-    sync::MutexExt,
-    types::{PyDict, PyList},
-};
+use pyo3::{exceptions::PyValueError, prelude::*, sync::MutexExt, types::PyDict};
 
 use crate::{
     errors::{self, FilterError, Forked, UnknownField},
@@ -41,16 +36,17 @@ fn unknown(error: &fastproc_columns::UnknownField) -> PyErr {
 #[pymethods]
 impl Cgroups {
     #[new]
-    #[pyo3(signature = (columns, *, source=None, filter=None, sort=None))]
+    #[pyo3(signature = (columns, *, source=None, filter=None, sort=None, once=false))]
     fn new(
         py: Python<'_>,
         columns: Option<Vec<String>>,
         source: Option<&str>,
         filter: Option<OsString>,
         sort: Option<&str>,
+        once: bool,
     ) -> PyResult<Self> {
         let columns = match columns {
-            None => COLUMNS.iter().filter(|column| !column.is_rare()).collect(),
+            None => COLUMNS.iter().collect(),
             Some(names) => names
                 .iter()
                 .map(|name| cgroups::find(name.trim()))
@@ -74,7 +70,7 @@ impl Cgroups {
         let used = columns.iter().copied().chain(filtered).chain(sorted);
         let used: Vec<_> = used.collect();
         let reader = py
-            .detach(|| Reader::open(&used, source))
+            .detach(|| Reader::open(&used, source, once))
             .map_err(|error| errors::to_py_err(py, &error))?;
         Ok(Self {
             columns,
@@ -140,7 +136,6 @@ fn object<'py>(py: Python<'py>, value: Value<'_>) -> PyResult<Bound<'py, PyAny>>
         Value::Real(number) => number.into_pyobject(py)?.into_any(),
         Value::Truth(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
         // As os.fsdecode.
-        Value::List(list) => PyList::new(py, list.iter())?.into_any(),
         Value::Text(text) => OsStr::from_bytes(text).into_pyobject(py)?.into_any(),
         _ => py.None().into_bound(py),
     })

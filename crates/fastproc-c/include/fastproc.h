@@ -62,8 +62,7 @@
 #define FASTPROC_CGROUPS_PIDS 0x08 /* Processes and threads. */
 #define FASTPROC_CGROUPS_IO 0x10 /* I/O. */
 #define FASTPROC_CGROUPS_PRESSURE 0x20 /* Time in which tasks waited. */
-#define FASTPROC_CGROUPS_HUGETLB 0x40 /* Huge pages. */
-#define FASTPROC_CGROUPS_CPU_TIMES 0x80 /* CPU time by CPU. */
+#define FASTPROC_CGROUPS_PRESSURE_AVERAGES 0x40 /* Averages of pressure. */
 
 /* Who a process is and what it is doing. Always present. */
 typedef struct fastproc_identity {
@@ -408,24 +407,13 @@ typedef struct fastproc_cgroup_pressure {
 	uint64_t memory_full_ns; /* All tasks waited for memory. Nanoseconds. */
 	uint64_t io_some_ns; /* Some task waited for I/O. Nanoseconds. */
 	uint64_t io_full_ns; /* All tasks waited for I/O. Nanoseconds. */
-	uint32_t averages[18]; /* Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times above. */
-	uint64_t from_files; /* Bits of the files that are needed (cpu, memory, io): averages are due, or somebody reads them. [internal] */
+	uint64_t torn; /* 1 if the kernel added to the totals meanwhile: the library reads the files. [internal] */
 } fastproc_cgroup_pressure;
 
-/* Huge pages of all sizes together: the sums of the files hugetlb.*. */
-typedef struct fastproc_cgroup_hugetlb {
-	uint64_t current; /* Huge pages in use: hugetlb.SIZE.current. Bytes. */
-	uint64_t reserved; /* Huge pages that are reserved: hugetlb.SIZE.rsvd.current. Bytes. [unknown] */
-	uint64_t failures; /* Times that an allocation failed because of a limit: max of hugetlb.SIZE.events. [unknown] */
-	uint32_t sizes_at; /* Where its page sizes begin. [internal] */
-	uint32_t sizes; /* How many it has. [internal] */
-} fastproc_cgroup_hugetlb;
-
-/* CPU time by CPU: the kernel counts it, and no file of version 2 shows it. */
-typedef struct fastproc_cgroup_cpu_times {
-	uint32_t times_at; /* Where its times begin, of which there is one for each CPU (subtree_bstat). [internal] */
-	uint32_t cpus; /* How many there are. [internal] */
-} fastproc_cgroup_cpu_times;
+/* The averages of the files *.pressure, which the library reads only if this group is asked for. */
+typedef struct fastproc_cgroup_pressure_averages {
+	uint32_t averages[18]; /* Shares of the last 10, 60 and 300 seconds in hundredths of a percent, in the order of the times of pressure. */
+} fastproc_cgroup_pressure_averages;
 
 /* One cgroup. */
 typedef struct fastproc_cgroup_record {
@@ -436,8 +424,7 @@ typedef struct fastproc_cgroup_record {
 	fastproc_cgroup_pids pids; /* Processes and threads. */
 	fastproc_cgroup_io io; /* I/O. */
 	fastproc_cgroup_pressure pressure; /* Time in which tasks waited. */
-	fastproc_cgroup_hugetlb hugetlb; /* Huge pages. */
-	fastproc_cgroup_cpu_times cpu_times; /* CPU time by CPU. */
+	fastproc_cgroup_pressure_averages pressure_averages; /* Averages of pressure. */
 } fastproc_cgroup_record;
 
 /* I/O of a cgroup with one block device: a line of io.stat. */

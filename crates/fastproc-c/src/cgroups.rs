@@ -23,8 +23,7 @@ const GROUPS: &[(Fields, usize, usize)] = groups![
     PIDS pids Pids,
     IO io Io,
     PRESSURE pressure Pressure,
-    HUGETLB hugetlb Hugetlb,
-    CPU_TIMES cpu_times CpuTimes,
+    PRESSURE_AVERAGES pressure_averages PressureAverages,
 ];
 
 const NOT_KNOWN: Failure = Failure::Unknown(

@@ -1,6 +1,4 @@
-//! `fastproc cat`: files of `/proc` and of cgroups, rendered from records.
-
-mod cgroup;
+//! `fastproc cat`: files of `/proc`, rendered from records.
 
 use std::{
     fs,
@@ -14,7 +12,6 @@ use std::{
 use fastproc::{
     Collector, Process, SourceKind,
     access::Access,
-    cgroups::TextFile,
     counters::{self, Counters, MachineFile},
     proc_root,
     text::Files,
@@ -27,12 +24,11 @@ use crate::{
     source::{IrqsLatency, Source},
 };
 
-/// Print files of /proc and of cgroups like cat, rendered from records.
+/// Print files of /proc like cat, rendered from records.
 ///
 /// The files of a process are /proc/PID/stat, statm and status. The files of the machine are /proc/stat, vmstat, interrupts,
 /// softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab. /proc/ can be left out, as in 1/stat,
 /// self/stat and stat.
-/// The files of a cgroup of version 2 are cpu.stat, cpu.max, cpu.weight, io.stat, pids.* and memory.*, by their full path.
 ///
 /// The exit status is 0; 1 if a file could not be printed, with the message of cat(1); and 2 if the command could not run.
 #[derive(clap::Args, Clone, Debug)]
@@ -44,9 +40,7 @@ use crate::{
   fastproc cat --all status --proc
       Print the kernel's own text, for comparison
   fastproc cat --stat-irqs-latency 100ms /proc/stat /proc/vmstat
-      Print counters of the machine, with interrupt counts that are at most 100 ms old
-  fastproc cat /sys/fs/cgroup/system.slice/memory.stat
-      Print a file of a cgroup")]
+      Print counters of the machine, with interrupt counts that are at most 100 ms old")]
 pub struct Args {
     /// Print these files.
     #[arg(
@@ -93,7 +87,6 @@ impl ProcessFile {
 enum Target {
     Process(u32, ProcessFile),
     Machine(MachineFile),
-    Cgroup(TextFile),
     /// A file that fastproc does not render.
     Other,
 }
@@ -192,7 +185,6 @@ fn kernel_path(pid: u32, file: ProcessFile) -> PathBuf {
 fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
     let mut processes = None;
     let mut machine = None;
-    let mut cgroups = None;
     let mut code = ExitCode::SUCCESS;
     for path in &args.paths {
         let printed = match target(path) {
@@ -210,13 +202,6 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
                     None => machine.insert(open_counters(args)?),
                 };
                 print_machine(reader, file, out)
-            }
-            Target::Cgroup(file) => {
-                let reader = match &mut cgroups {
-                    Some(reader) => reader,
-                    None => cgroups.insert(cgroup::Reader::open(args.source.kind())?),
-                };
-                reader.print(path, file, out)?
             }
             Target::Other => Err(not_rendered(path)),
         };
@@ -298,9 +283,6 @@ fn full(path: &Path) -> PathBuf {
 
 fn target(path: &Path) -> Target {
     let path = &*proc_root::usual(path);
-    if let Some(file) = cgroup::file(path) {
-        return Target::Cgroup(file);
-    }
     let path = &*Path::new("/proc").join(path);
     if let Some(file) = MachineFile::ALL
         .into_iter()
@@ -338,7 +320,7 @@ fn not_rendered(path: &Path) -> io::Error {
     match fs::metadata(path) {
         Ok(_) => io::Error::new(
             io::ErrorKind::Unsupported,
-            "fastproc does not render this file; --proc prints it like cat",
+            "fastproc cat reads processes and counters of the machine only; --proc prints this file like cat",
         ),
         Err(error) => error,
     }
@@ -374,10 +356,6 @@ mod tests {
         assert_eq!(full(Path::new("net/dev")), Path::new("/proc/net/dev"));
         assert_eq!(full(Path::new("x/stat")), Path::new("x/stat"));
         assert_eq!(of("/etc/mtab"), Target::Machine(MachineFile::Mtab));
-        assert_eq!(
-            of("/sys/fs/cgroup/a/memory.stat"),
-            Target::Cgroup(TextFile::MemoryStat)
-        );
         for other in [
             "/proc/17/maps",
             "/etc/passwd",
@@ -385,7 +363,7 @@ mod tests {
             "x/stat",
             "/proc/17/task/17/stat",
             "/proc/+1/stat",
-            "a/memory.stat",
+            "/sys/fs/cgroup/a/memory.stat",
             "/sys/fs/cgroup/cgroup.procs",
             "etc/mtab",
             "proc/stat",

@@ -193,7 +193,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let by_memory: Option<Sort> = if is_repeated { "-cpu" } else { "-memory" }.parse().ok();
     let by_default = by_memory.iter().map(|sort| sort.column);
     let columns: Vec<_> = used.iter().copied().chain(by_default).collect();
-    let mut reader = Reader::open(&columns, args.source.kind())?;
+    let mut reader = Reader::open(&columns, args.source.kind(), !is_repeated)?;
     privileges::drop()?;
     let format = match (args.json, args.csv) {
         (true, _) => Format::Json,

@@ -255,7 +255,7 @@ impl Args {
                     thread_names: self.max_thread_names,
                 },
             },
-            cgroups: self.cgroups.settings(by_files)?,
+            cgroups: self.cgroups.settings(by_files),
             costly: costly::Settings {
                 smaps: self.gather_smaps,
                 fds: self.gather_fds,

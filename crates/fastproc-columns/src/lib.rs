@@ -47,4 +47,4 @@ pub use names::Names;
 pub use row::{Event, Lookup, Row};
 pub use sort::{Ranked, RowList, Sort, Sorter};
 pub use tree::{Branch, Forest, forest};
-pub use value::{Kind, List, Unit, Value, arguments};
+pub use value::{Kind, Unit, Value, arguments};

@@ -1,6 +1,6 @@
 //! A value of a field, and its four forms: in a table, in csv, in JSON, and as a rank to sort by.
 
-use fastproc::{Cmdline, cgroups::record::PageSize};
+use fastproc::Cmdline;
 
 use crate::escape::{escape, escape_byte};
 use crate::number;
@@ -40,10 +40,6 @@ pub enum Unit {
     Text,
     /// Numbers.
     List,
-    /// Numbers of bytes.
-    Sizes,
-    /// Numbers of nanoseconds.
-    Times,
 }
 
 /// The type of a value.
@@ -61,7 +57,7 @@ pub enum Kind {
     Text,
     /// [`Value::Arguments`] or [`Value::NoArguments`].
     Arguments,
-    /// [`Value::Numbers`], [`Value::Bitmap`] or [`Value::List`].
+    /// [`Value::Numbers`] or [`Value::Bitmap`].
     Numbers,
 }
 
@@ -91,15 +87,15 @@ impl Unit {
             Self::Percent | Self::PerSecond | Self::BytesPerSecond => Kind::Real,
             Self::Truth => Kind::Truth,
             Self::Text => Kind::Text,
-            Self::List | Self::Sizes | Self::Times => Kind::Numbers,
+            Self::List => Kind::Numbers,
         }
     }
 
     /// The suffix of a field's name where its numbers have no unit.
     pub const fn suffix(self) -> &'static str {
         match self {
-            Self::Bytes | Self::Sizes => "_bytes",
-            Self::Time | Self::Times => "_ns",
+            Self::Bytes => "_bytes",
+            Self::Time => "_ns",
             _ => "",
         }
     }
@@ -111,7 +107,7 @@ impl Unit {
 
     /// Whether filters compare its text: it has words, or several numbers.
     pub(crate) const fn is_text(self) -> bool {
-        matches!(self, Self::Text | Self::List | Self::Sizes | Self::Times)
+        matches!(self, Self::Text | Self::List)
     }
 }
 
@@ -138,32 +134,6 @@ pub enum Value<'a> {
     Numbers(&'a [u32]),
     /// A set of numbers: bit n of word w stands for 64 w + n.
     Bitmap(&'a [u64]),
-    /// Numbers, some of which may be unknown.
-    List(List<'a>),
-}
-
-/// Numbers, where they are.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum List<'a> {
-    /// One after the other.
-    Numbers(&'a [u64]),
-    /// A number of each size of huge pages.
-    PageSizes(&'a [PageSize], fn(&PageSize) -> Option<u64>),
-}
-
-impl<'a> List<'a> {
-    /// The numbers. `None`: unknown, or a limit that is not set.
-    pub fn iter(self) -> impl ExactSizeIterator<Item = Option<u64>> + 'a {
-        let len = match self {
-            Self::Numbers(numbers) => numbers.len(),
-            Self::PageSizes(sizes, _) => sizes.len(),
-        };
-        (0..len).map(move |at| match self {
-            Self::Numbers(numbers) => Some(numbers[at]),
-            Self::PageSizes(sizes, get) => get(&sizes[at]),
-        })
-    }
 }
 
 impl<'a> Value<'a> {
@@ -182,7 +152,7 @@ impl<'a> Value<'a> {
             Self::Truth(_) => Kind::Truth,
             Self::Text(_) => Kind::Text,
             Self::Arguments(_) | Self::NoArguments(_) => Kind::Arguments,
-            Self::Numbers(_) | Self::Bitmap(_) | Self::List(_) => Kind::Numbers,
+            Self::Numbers(_) | Self::Bitmap(_) => Kind::Numbers,
         })
     }
 
@@ -224,7 +194,6 @@ impl<'a> Value<'a> {
             }
             Self::Numbers(numbers) => write_numbers(numbers, scratch),
             Self::Bitmap(words) => number::write_ranges(words, scratch),
-            Self::List(list) => write_joined(list.iter(), scratch, write_if_known),
             _ => return None,
         }
         Some(scratch)
@@ -253,7 +222,7 @@ impl<'a> Value<'a> {
                     .map(|&byte| if byte == 0 { b' ' } else { byte }),
             ),
             // Only their text decides.
-            Self::NoArguments(_) | Self::Numbers(_) | Self::Bitmap(_) | Self::List(_) => 0,
+            Self::NoArguments(_) | Self::Numbers(_) | Self::Bitmap(_) => 0,
         })
     }
 
@@ -272,17 +241,6 @@ impl<'a> Value<'a> {
             }
             (Self::Signed(seconds), Unit::Date) => number::write_date_and_clock(seconds, to),
             (Self::Signed(seconds), Unit::Start) => number::write_start(seconds, to),
-            (Self::List(list), _) => {
-                let write: fn(u64, &mut Vec<u8>) = match unit {
-                    Unit::Sizes => number::write_size,
-                    Unit::Times => number::write_time,
-                    _ => number::write,
-                };
-                write_joined(list.iter(), to, |number, to| match number {
-                    Some(number) => write(number, to),
-                    None => to.push(b'-'),
-                });
-            }
             (Self::Real(number), Unit::BytesPerSecond) => {
                 number::write_size(number.round() as u64, to);
             }
@@ -325,7 +283,6 @@ impl<'a> Value<'a> {
             }),
             (Self::Numbers(numbers), _) => write_numbers(numbers, to),
             (Self::Bitmap(words), _) => number::write_ranges(words, to),
-            (Self::List(list), _) => write_joined(list.iter(), to, write_if_known),
         }
     }
 }
@@ -358,29 +315,13 @@ fn join(line: Cmdline<'_>, to: &mut Vec<u8>, write: impl Fn(&[u8], &mut Vec<u8>)
 }
 
 /// Writes numbers, separated by commas.
-fn write_joined<T>(
-    numbers: impl Iterator<Item = T>,
-    to: &mut Vec<u8>,
-    write: impl Fn(T, &mut Vec<u8>),
-) {
-    for (i, number) in numbers.enumerate() {
+fn write_numbers(numbers: &[u32], to: &mut Vec<u8>) {
+    for (i, &number) in numbers.iter().enumerate() {
         if i > 0 {
             to.push(b',');
         }
-        write(number, to);
-    }
-}
-
-fn write_if_known(number: Option<u64>, to: &mut Vec<u8>) {
-    if let Some(number) = number {
-        number::write(number, to);
-    }
-}
-
-fn write_numbers(numbers: &[u32], to: &mut Vec<u8>) {
-    write_joined(numbers.iter(), to, |&number, to| {
         number::write(number.into(), to);
-    });
+    }
 }
 
 impl From<u64> for Value<'_> {

@@ -5,7 +5,6 @@ use fastproc::cgroups::Source;
 use fastproc_metrics::metrics::CgroupSettings;
 
 use super::flags::boolean;
-use crate::Failure;
 
 /// Which cgroups have metrics, and which ones.
 #[derive(Debug, clap::Args)]
@@ -16,23 +15,14 @@ pub struct CgroupArgs {
     /// Export at most N cgroups: the first ones of the tree.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_cgroups: usize,
-    /// With --cgroups: export huge pages, for which five more files of each cgroup and page size are read.
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
-    cgroup_hugetlb: bool,
 }
 
 impl CgroupArgs {
     /// `None`: cgroups have no metrics. `by_files`: only files may be read.
-    pub fn settings(&self, by_files: bool) -> Result<Option<CgroupSettings>, Failure> {
-        if self.cgroup_hugetlb && !self.cgroups {
-            return Err(
-                "--cgroup-hugetlb adds to the metrics of cgroups; give --cgroups, too".into(),
-            );
-        }
-        Ok(self.cgroups.then(|| CgroupSettings {
+    pub fn settings(&self, by_files: bool) -> Option<CgroupSettings> {
+        self.cgroups.then(|| CgroupSettings {
             source: by_files.then_some(Source::Files),
             most: self.max_cgroups,
-            hugetlb: self.cgroup_hugetlb,
-        }))
+        })
     }
 }

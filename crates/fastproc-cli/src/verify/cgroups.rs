@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     };
     let open = |source| {
-        let builder = Cgroups::builder().fields(Fields::all());
+        let builder = Cgroups::builder().fields(Fields::all() - Fields::PRESSURE_AVERAGES);
         builder.source(Some(source)).open()
     };
     // Not the service: it does not show all that a user can read.
@@ -104,8 +104,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     privileges::drop()?;
     let mount = cgroups.mount().to_owned();
     let mut comparison = Comparison::default();
-    // Only a snapshot knows which page sizes there are.
-    comparison.snapshot(cgroups.snapshot()?, &[], &mut Left::default());
     let mut count = 0;
     for _ in 0..args.rounds {
         let mut folders = Vec::new();
@@ -146,15 +144,15 @@ struct Opened {
 
 impl Opened {
     /// `None`: it is gone, or this user may not read what it is.
-    fn new(folder: &Path, page_sizes: &BTreeMap<u64, String>) -> Option<Self> {
+    fn new(folder: &Path) -> Option<Self> {
         // Another cgroup may get its name: all is read through this descriptor.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
         let id = fstat(&directory).ok()?.st_ino;
         let began = Instant::now();
-        let files = shown::files(page_sizes).filter_map(|(path, shown)| {
-            let file = openat(&directory, &*path, flags, Mode::empty()).ok()?;
-            let text = shown.kernel(text(&file).ok()?);
+        let files = shown::files().filter_map(|shown| {
+            let file = openat(&directory, shown.name(), flags, Mode::empty()).ok()?;
+            let text = text(&file).ok()?;
             Some((shown.name(), shown, file, text))
         });
         let files: Vec<_> = files.collect();
@@ -202,8 +200,6 @@ struct Comparison {
     /// The totals of pressure that the last snapshot showed.
     totals: HashMap<u64, Totals>,
     examples: Vec<Example>,
-    /// The sizes of huge pages that were met, and their names.
-    page_sizes: BTreeMap<u64, String>,
 }
 
 /// What is left to be read again. At first that is everything.
@@ -238,10 +234,7 @@ impl Comparison {
                 again: HashSet::new(),
                 is_last: attempt == RETRIES,
             };
-            let opened: Vec<_> = folders
-                .iter()
-                .filter_map(|of| Opened::new(of, &self.page_sizes))
-                .collect();
+            let opened: Vec<_> = folders.iter().filter_map(|of| Opened::new(of)).collect();
             let snapshot = cgroups.snapshot()?;
             self.snapshot(snapshot, &opened, &mut left);
             if left.again.is_empty() {
@@ -257,11 +250,6 @@ impl Comparison {
         let ended = Instant::now();
         let mut shown = HashMap::new();
         for cgroup in snapshot.iter() {
-            for size in cgroup.page_sizes() {
-                self.page_sizes
-                    .entry(size.size)
-                    .or_insert_with(|| size.name());
-            }
             let is_twice = shown.insert(cgroup.id(), cgroup).is_some();
             if is_twice || self.gone.contains(&cgroup.id()) {
                 self.removed += 1;
@@ -277,7 +265,7 @@ impl Comparison {
                     continue;
                 };
                 is_here |= *name == EVENTS;
-                texts.push((*name, *how, before, how.kernel(after)));
+                texts.push((*name, *how, before, after));
             }
             if !is_here {
                 self.gone.insert(cgroup.id);
@@ -318,19 +306,17 @@ impl Comparison {
         ours: Option<String>,
         left: &mut Left,
     ) {
-        let size = how.size().and_then(|size| self.page_sizes.get(&size));
-        let size = size.cloned().unwrap_or_default();
-        let key = (cgroup.id, file, size.clone());
+        let key = (cgroup.id, file, String::new());
         let Some(ours) = ours else {
             if left.has(&key) && left.counts(&key) {
                 self.wrong(file);
-                self.example(cgroup.path.clone(), file, &size, kernel, "nothing");
+                self.example(cgroup.path.clone(), file, "", kernel, "nothing");
             }
             return;
         };
         let [before, after] = kernel;
         let is_comparable = compare(file, how.shape(), [before, &ours, after], |line, values| {
-            let key = (cgroup.id, file, format!("{size}{line}"));
+            let key = (cgroup.id, file, line.to_owned());
             if !left.has(&key) {
                 return;
             }
@@ -349,7 +335,7 @@ impl Comparison {
         });
         if !is_comparable && left.has(&key) && left.counts(&key) {
             self.wrong(file);
-            self.example(cgroup.path.clone(), file, &size, kernel, &ours);
+            self.example(cgroup.path.clone(), file, "", kernel, &ours);
         }
     }
 

@@ -1,11 +1,11 @@
 //! The columns of cgroups.
 
-use fastproc::cgroups::{Fields, record::PageSize};
+use fastproc::cgroups::Fields;
 
-use super::{Column, Row};
+use super::Column;
 use crate::{
     limits::{finite, share},
-    value::{List, Unit, Value},
+    value::{Unit, Value},
 };
 
 fn real(value: Option<f64>, factor: f64) -> Option<Value<'static>> {
@@ -17,18 +17,11 @@ fn limit(value: Option<u64>) -> Option<Value<'static>> {
     finite(value).map(Value::Unsigned)
 }
 
-/// A number of each size of huge pages.
-fn by_size<'a>(row: &'a Row<'_>, of: fn(&PageSize) -> Option<u64>) -> Option<Value<'a>> {
-    row.cgroup.hugetlb()?;
-    Some(Value::List(List::PageSizes(row.cgroup.page_sizes(), of)))
-}
-
 const CPU: Fields = Fields::CPU;
 const MEMORY: Fields = Fields::MEMORY;
 const STAT: Fields = Fields::MEMORY_STAT;
 const IO: Fields = Fields::IO;
 const PRESSURE: Fields = Fields::PRESSURE;
-const HUGETLB: Fields = Fields::HUGETLB;
 const NONE: Fields = Fields::empty();
 
 macro_rules! pressure {
@@ -39,7 +32,8 @@ macro_rules! pressure {
                 .pressure
                 .map(|all| all[$resource][$kind] * 100.0);
             let last_ten = || {
-                Some(f64::from(row.cgroup.pressure()?.averages[$resource * 6 + $kind * 3]) / 100.0)
+                let averages = row.cgroup.pressure_averages()?.averages;
+                Some(f64::from(averages[$resource * 6 + $kind * 3]) / 100.0)
             };
             real(over_interval.or_else(last_ten), 1.0)
         })
@@ -290,89 +284,6 @@ pub static COLUMNS: &[Column] = &[
     )
     .usual(),
     pressure!("io_full", "IO-F", 2, 1, "the same, for all tasks at once").usual(),
-    Column::new(
-        "hugetlb",
-        "HUGETLB",
-        Unit::Bytes,
-        HUGETLB,
-        "huge pages of all sizes in use",
-        |row| Some(row.cgroup.hugetlb()?.current.into()),
-    ),
-    Column::new(
-        "hugetlb_reserved",
-        "RESERVED",
-        Unit::Bytes,
-        HUGETLB,
-        "huge pages of all sizes that are reserved",
-        |row| Some(row.cgroup.hugetlb()?.reserved()?.into()),
-    ),
-    Column::new(
-        "hugetlb_failures",
-        "HUGEFAIL",
-        Unit::Number,
-        HUGETLB,
-        "times that there was no huge page because of a limit",
-        |row| Some(row.cgroup.hugetlb()?.failures()?.into()),
-    ),
-    Column::new(
-        "hugetlb_sizes",
-        "PAGESIZES",
-        Unit::Sizes,
-        HUGETLB,
-        "sizes of huge pages, as the next five are ordered",
-        |row| by_size(row, |size| Some(size.size)),
-    ),
-    Column::new(
-        "hugetlb_by_size",
-        "HUGETLB",
-        Unit::Sizes,
-        HUGETLB,
-        "huge pages in use, by size",
-        |row| by_size(row, |size| Some(size.current)),
-    ),
-    Column::new(
-        "hugetlb_limits",
-        "HUGEMAX",
-        Unit::Sizes,
-        HUGETLB,
-        "limits of huge pages, by size",
-        |row| by_size(row, |size| finite(size.max())),
-    ),
-    Column::new(
-        "hugetlb_reserved_by_size",
-        "RESERVED",
-        Unit::Sizes,
-        HUGETLB,
-        "reserved huge pages, by size",
-        |row| by_size(row, PageSize::reserved),
-    ),
-    Column::new(
-        "hugetlb_reserved_limits",
-        "RESERVEDMAX",
-        Unit::Sizes,
-        HUGETLB,
-        "limits of reserved huge pages, by size",
-        |row| by_size(row, |size| finite(size.reserved_max())),
-    ),
-    Column::new(
-        "hugetlb_failures_by_size",
-        "HUGEFAIL",
-        Unit::List,
-        HUGETLB,
-        "times that there was no huge page, by size",
-        |row| by_size(row, PageSize::failures),
-    ),
-    Column::new(
-        "cpu_times",
-        "TIMES",
-        Unit::Times,
-        Fields::CPU_TIMES,
-        "CPU time by CPU; only the source bpf has it",
-        |row| {
-            row.cgroup.cpu_times()?;
-            Some(Value::List(List::Numbers(row.cgroup.time_by_cpu())))
-        },
-    ),
     Column::new(
         "processes",
         "PROCS",

@@ -123,11 +123,6 @@ impl Column {
         self.unit.is_right_aligned() && self.name != "id"
     }
 
-    /// Whether it is of a group that few need and that is read only if it is named.
-    pub fn is_rare(&self) -> bool {
-        Fields::RARE.intersects(self.needs)
-    }
-
     /// Its name in JSON and CSV, with the unit.
     pub fn key(&self) -> String {
         self.name.to_owned() + self.unit.suffix()

@@ -31,13 +31,21 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens it for these columns. `source`: the only one to use.
+    /// Opens it for these columns. `source`: the only one to use. `once`: there is one snapshot, so shares of pressure are the
+    /// averages of the last ten seconds, from the kernel's files.
     ///
     /// # Errors
     /// No cgroup hierarchy of version 2 is mounted, or the source cannot be used.
-    pub fn open(columns: &[&Column], source: Option<Source>) -> Result<Self, cgroups::Error> {
+    pub fn open(
+        columns: &[&Column],
+        source: Option<Source>,
+        once: bool,
+    ) -> Result<Self, cgroups::Error> {
         let needs = columns.iter();
-        let needs = needs.fold(Fields::empty(), |needs, column| needs | column.needs);
+        let mut needs = needs.fold(Fields::empty(), |needs, column| needs | column.needs);
+        if once && needs.contains(Fields::PRESSURE) {
+            needs = (needs - Fields::PRESSURE) | Fields::PRESSURE_AVERAGES;
+        }
         let mut reader = Self::open_fields(needs, source)?;
         if columns.iter().any(|column| column.counts_processes) {
             let processes = Collector::builder().fields(fastproc::Fields::CGROUP).open();

@@ -195,7 +195,7 @@ impl Service {
 
 /// The groups that a reader is shown. It has the others from elsewhere, or not at all.
 fn asked(request: &Request) -> Fields {
-    Fields::from_bits_retain(request.groups) - Fields::RARE
+    Fields::from_bits_retain(request.groups) - Fields::PRESSURE_AVERAGES
 }
 
 fn contents(request: &Request, generation: u64) -> Contents {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use fastproc_columns::{
-    Lookup, Row, Value,
+    Lookup, Row,
     cgroups::{COLUMNS, Column, find, with_descendants},
     escape::escape,
 };
@@ -67,12 +67,8 @@ pub fn draw(
             details::sparks(&mut body, &lines, theme);
             let mut body = body.lines(lines.len() as u16 + 1, u16::MAX);
             if let Some(row) = row {
-                let is_read = |column: &&Column| {
-                    !column.is_rare() || !matches!(column.value(row), Value::Unknown)
-                };
                 let cells: Vec<_> = COLUMNS
                     .iter()
-                    .filter(is_read)
                     .map(|column| format!("{:<18} {}", column.name, now(row, column)))
                     .collect();
                 details::in_columns(&mut body, &mut shown.window, &cells, theme);

@@ -169,12 +169,8 @@ impl Builder {
             .chain(Fields::CONTROLLERS)
         {
             if !has(controller) {
-                let is_asked_for = fields.intersects(groups);
                 fields -= groups;
-                // Many kernels have none of the rare ones, and nobody misses them.
-                if is_asked_for || !Fields::RARE.intersects(groups) {
-                    absent.push(controller);
-                }
+                absent.push(controller);
             }
         }
         let mut refusal = None;

@@ -129,7 +129,6 @@ mod tests {
         let snapshot = |records, began_ns| Snapshot {
             records,
             lists: &lists,
-            cpu_times: &[],
             shown: &[0],
             tree: &tree,
             lines: &lines,

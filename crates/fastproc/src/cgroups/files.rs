@@ -2,21 +2,16 @@
 
 use super::{
     fields::Fields,
-    hugetlb::PageSizes,
     lists::Lists,
-    record::{Cpu, Device, Io, Memory, Pids, Pressure, Record, UNLIMITED},
+    record::{Cpu, Device, Io, Memory, Pids, Pressure, PressureAverages, Record, UNLIMITED},
     stat::Lines,
     tree::Tree,
 };
-
-/// Bits of the three files of pressure, in their order: cpu, memory, io.
-const EVERY_PRESSURE: u64 = 7;
 
 /// A reader of files, with a buffer for texts.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     memory: Vec<u8>,
-    page_sizes: PageSizes,
 }
 
 impl Files {
@@ -103,20 +98,17 @@ impl Files {
                 ..Io::default()
             };
         }
-        if groups.contains(Fields::PRESSURE) {
-            record.pressure = Pressure {
-                from_files: EVERY_PRESSURE,
-                ..Pressure::default()
-            };
-            let read = self.pressure(tree, id, &mut record.pressure);
-            filled.set(Fields::PRESSURE, read.is_some());
-        }
-        if groups.contains(Fields::HUGETLB) {
-            let mut sizes = std::mem::take(&mut self.page_sizes);
-            let hugetlb = sizes.read(self, tree, id, &mut lists.page_sizes);
-            self.page_sizes = sizes;
-            filled.set(Fields::HUGETLB, hugetlb.is_some());
-            record.hugetlb = hugetlb.unwrap_or_default();
+        let of_pressure = groups & (Fields::PRESSURE | Fields::PRESSURE_AVERAGES);
+        if !of_pressure.is_empty() {
+            let read = self.pressure(tree, id);
+            if read.is_some() {
+                filled |= of_pressure;
+            }
+            let (pressure, averages) = read.unwrap_or_default();
+            if groups.contains(Fields::PRESSURE) {
+                record.pressure = pressure;
+            }
+            record.pressure_averages = averages;
         }
         let before = Fields::from_bits_retain(record.identity.groups);
         record.identity.groups = ((before - groups) | filled).bits();
@@ -213,32 +205,21 @@ impl Files {
         Some(pids)
     }
 
-    /// Completes the pressure of a cgroup of which the program asks for files.
-    pub(super) fn complete_pressure(&mut self, tree: &mut Tree, record: &mut Record) {
-        let id = record.identity.id;
-        if self.pressure(tree, id, &mut record.pressure).is_none() {
-            record.identity.groups &= !Fields::PRESSURE.bits();
-        }
-    }
-
-    /// Reads the files of pressure that it asks for. `None`: one is not there.
-    fn pressure(&mut self, tree: &mut Tree, id: u64, pressure: &mut Pressure) -> Option<()> {
-        let wanted = std::mem::take(&mut pressure.from_files);
+    /// Reads the files of pressure. `None`: one is not there.
+    fn pressure(&mut self, tree: &mut Tree, id: u64) -> Option<(Pressure, PressureAverages)> {
+        let (mut pressure, mut averages) = (Pressure::default(), PressureAverages::default());
         for (at, name) in ["cpu.pressure", "memory.pressure", "io.pressure"]
             .into_iter()
             .enumerate()
         {
-            if wanted >> at & 1 == 0 {
-                continue;
-            }
-            let shares = &mut pressure.averages[at * 6..at * 6 + 6];
+            let shares = &mut averages.averages[at * 6..at * 6 + 6];
             let both = stalls(self.text(tree, id, name)?, shares)?;
             let totals = pressure.totals_mut().into_iter().skip(at * 2);
             for (total, value) in totals.zip(both) {
                 *total = value;
             }
         }
-        Some(())
+        Some((pressure, averages))
     }
 }
 

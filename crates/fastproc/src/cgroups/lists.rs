@@ -2,7 +2,7 @@
 
 use super::{
     fields::Fields,
-    record::{Device, PageSize, Record},
+    record::{Device, Record},
 };
 
 /// The part of a list that a record refers to; nothing if the list is shorter.
@@ -17,14 +17,11 @@ pub(super) fn range<T>(list: &[T], at: u32, count: u32) -> &[T] {
 pub(super) struct Lists {
     /// Block devices.
     pub(super) devices: Vec<Device>,
-    /// Sizes of huge pages.
-    pub(super) page_sizes: Vec<PageSize>,
 }
 
 impl Lists {
     pub(super) fn clear(&mut self) {
         self.devices.clear();
-        self.page_sizes.clear();
     }
 
     /// Sets the sums over the block devices.

@@ -22,8 +22,7 @@
 //! The kernel adds up CPU time, the lines of memory.stat and I/O for each CPU, and folds them into a cgroup when its
 //! files are read. A snapshot therefore first reads a file of every top-level cgroup, which updates all its
 //! descendants. [`Builder::max_age`] allows older values, which costs less. The source `bpf` calculates the totals of
-//! pressure as the kernel would at that moment. It reads the files of a cgroup whose averages the kernel is about to
-//! calculate again.
+//! pressure as the kernel would at that moment. The averages of pressure are from the kernel's files with every source.
 //!
 //! # Visibility
 //!
@@ -31,14 +30,12 @@
 //! in a cgroup namespace sees no others. The source `bpf` also needs `CAP_DAC_READ_SEARCH`. Without it a service is
 //! asked, which checks what this user may read, or the files are read, and the kernel decides.
 
-mod average_clock;
 mod bounds;
 mod builder;
 mod difference;
 mod error;
 mod fields;
 mod files;
-mod hugetlb;
 mod ids;
 mod limits;
 mod lists;
@@ -138,8 +135,8 @@ impl Cgroups {
         self.refusal.as_ref()
     }
 
-    /// The controllers that this hierarchy lacks, of `cpu`, `memory`, `pids` and `io`, and of `hugetlb` if it was asked
-    /// for: they are on version 1, or the kernel lacks them. Their values are unknown.
+    /// The controllers that this hierarchy lacks, of `cpu`, `memory`, `pids` and `io`: they are on version 1, or the
+    /// kernel lacks them. Their values are unknown.
     pub fn absent_controllers(&self) -> &[&'static str] {
         &self.absent
     }
@@ -199,15 +196,14 @@ impl Cgroups {
 
     /// Returns the last snapshot again. It is empty if there was none, or if making the last one failed.
     pub fn last(&self) -> Snapshot<'_> {
-        let (records, cpu_times): (&[Record], &[u64]) = match &self.reader {
-            Reader::Bpf(bpf) => (bpf.records(self.met), bpf.cpu_times(self.met)),
-            Reader::Service(served) => (&served.records, &[]),
-            Reader::Files(records) => (records, &[]),
+        let records: &[Record] = match &self.reader {
+            Reader::Bpf(bpf) => bpf.records(self.met),
+            Reader::Service(served) => &served.records,
+            Reader::Files(records) => records,
         };
         Snapshot {
             records,
             lists: &self.lists,
-            cpu_times,
             shown: &self.shown,
             tree: &self.tree,
             lines: &self.lines,
@@ -221,7 +217,7 @@ impl Cgroups {
             return;
         }
         let files = [
-            (Fields::CPU.union(Fields::CPU_TIMES), "cpu.stat"),
+            (Fields::CPU, "cpu.stat"),
             (Fields::MEMORY_STAT, "memory.stat"),
             (Fields::IO, "io.stat"),
         ];
@@ -455,8 +451,10 @@ impl Cgroups {
                 files.fill_root(tree, record, *fields, lines, lists);
             } else {
                 let has_pressure = record.identity.groups & Fields::PRESSURE.bits() != 0;
-                if has_pressure && record.pressure.from_files != 0 {
-                    files.complete_pressure(tree, record);
+                let is_torn = has_pressure && record.pressure.torn != 0;
+                let mut from_files = from_files;
+                if is_torn {
+                    from_files |= Fields::PRESSURE;
                 }
                 if !from_files.is_empty() {
                     files.fill(tree, record, from_files, lines, lists);

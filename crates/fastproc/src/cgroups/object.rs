@@ -8,7 +8,6 @@ use std::{
 use rustix::thread::{CapabilitySet, sched_yield};
 
 use super::{
-    average_clock::AverageClock,
     error::Error,
     fields::Fields,
     record::{Device, Record, STAT_SLOTS},
@@ -52,7 +51,6 @@ pub(super) struct Bpf {
     capacity: Capacity,
     loaded: Walk,
     section: Duration,
-    average_clock: AverageClock,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +67,6 @@ struct Walk {
     run: Mapping<Run>,
     records: Mapping<Record>,
     devices: Mapping<Device>,
-    cpu_times: Mapping<u64>,
 }
 
 /// The result of a walk.
@@ -99,14 +96,7 @@ impl Bpf {
         .concat();
         let types = KernelTypes::read(Wanted {
             object: Some(&OBJECT),
-            structures: &[
-                "memcg_vmstats",
-                "cgroup",
-                "psi_group",
-                "cfs_rq",
-                "cgroup_rstat_cpu",
-                "cgroup_rstat_base_cpu",
-            ],
+            structures: &["memcg_vmstats", "cgroup", "psi_group", "cfs_rq"],
             functions: &["bpf_rdonly_cast", "bpf_rcu_read_lock", SINCE_6_7],
             constants: &constants,
             ..Wanted::default()
@@ -129,19 +119,7 @@ impl Bpf {
         let calculates_pressure = types.offset("psi_group", "pcpu").is_some()
             && types.offset("cgroup", "psi").is_some()
             && types.offset("cfs_rq", "rq").is_some();
-        let has_cpu_times = [
-            ("cgroup_rstat_base_cpu", "rstat_base_cpu"),
-            ("cgroup_rstat_cpu", "rstat_cpu"),
-        ]
-        .into_iter()
-        .any(|(structure, pointer)| {
-            types.offset(structure, "subtree_bstat").is_some()
-                && types.offset("cgroup", pointer).is_some()
-        });
-        let mut groups = fields - Fields::HUGETLB;
-        if !has_cpu_times {
-            groups -= Fields::CPU_TIMES;
-        }
+        let mut groups = fields - Fields::PRESSURE_AVERAGES;
         groups.set(
             Fields::PRESSURE,
             fields.contains(Fields::PRESSURE) && calculates_pressure,
@@ -176,7 +154,6 @@ impl Bpf {
             settings,
             capacity,
             section,
-            average_clock: AverageClock::default(),
         })
     }
 
@@ -200,21 +177,13 @@ impl Bpf {
             self.loaded.run.as_mut_slice()[0] = Run {
                 clock_ns,
                 section_ns: self.section.as_nanos() as u64,
-                lead_ns: self.average_clock.lead_ns(),
-                updates_after: self.average_clock.last_update(),
-                first_update: u64::MAX,
                 ..Run::default()
             };
-            let mut began = None;
             while self.loaded.run.as_slice()[0].done == 0 {
                 run(self.loaded.program.as_fd(), &mut [])?;
-                began.get_or_insert(self.loaded.run.as_slice()[0].now_ns);
             }
             let run = self.loaded.run.as_slice()[0];
             if run.lost_records == 0 && run.lost_devices == 0 {
-                let updates = [run.first_update, run.last_update];
-                self.average_clock
-                    .learn([began.unwrap_or(run.now_ns), run.now_ns], updates);
                 return Ok(Met {
                     records: run.records as usize,
                     devices: run.devices as usize,
@@ -246,14 +215,6 @@ impl Bpf {
         &self.loaded.records.as_slice()[..met.records]
     }
 
-    /// CPU times of each record, for every CPU. Empty if they are not read.
-    pub(super) fn cpu_times(&self, met: Met) -> &[u64] {
-        let times = self.loaded.cpu_times.as_slice();
-        times
-            .get(..met.records * self.settings.cpus as usize)
-            .unwrap_or_default()
-    }
-
     pub(super) fn records_mut(&mut self, met: Met) -> (&mut [Record], &[Device]) {
         (
             &mut self.loaded.records.as_mut_slice()[..met.records],
@@ -278,12 +239,6 @@ impl Walk {
         loader.set_len("records", capacity.records)?;
         loader.set_len("places", capacity.records)?;
         loader.set_len("devices", capacity.devices)?;
-        let times = if settings.groups & Fields::CPU_TIMES.bits() == 0 {
-            1
-        } else {
-            capacity.records.saturating_mul(settings.cpus)
-        };
-        loader.set_len("cpu_times", times)?;
         let has_pressure = settings.groups & Fields::PRESSURE.bits() != 0;
         if !has_pressure {
             loader.skip(COMPARE_CLOCKS);
@@ -297,7 +252,6 @@ impl Walk {
             run: loaded.map(".data.run", 1)?,
             records: loaded.map("records", capacity.records)?,
             devices: loaded.map("devices", capacity.devices)?,
-            cpu_times: loaded.map("cpu_times", times)?,
         })
     }
 }

@@ -16,12 +16,6 @@ include!(concat!(env!("OUT_DIR"), "/cgroup_record.rs"));
 /// A limit that is not set: `max` in the kernel's files.
 pub const UNLIMITED: u64 = NO_LIMIT;
 
-/// A limit of huge pages, from a file. Instead of `max` newer kernels write the largest number of bytes in whole pages.
-#[doc(hidden)]
-pub fn huge_page_limit(bytes: u64) -> u64 {
-    if bytes < 1 << 62 { bytes } else { UNLIMITED }
-}
-
 impl Record {
     /// The record as words.
     #[doc(hidden)]
@@ -36,12 +30,12 @@ impl Record {
     }
 
     /// A copy with only these groups, as the service shares it: with what the files show, so times are whole
-    /// microseconds. It has none of [`Fields::RARE`].
+    /// microseconds. It has no [averages of pressure](Fields::PRESSURE_AVERAGES).
     #[doc(hidden)]
     #[must_use]
     pub fn shared(&self, groups: Fields) -> Self {
         let had = Fields::from_bits_retain(self.identity.groups);
-        let groups = (groups & had) - Fields::RARE;
+        let groups = (groups & had) - Fields::PRESSURE_AVERAGES;
         let mut shared = Self {
             identity: self.identity,
             ..Self::default()
@@ -78,7 +72,7 @@ impl Record {
         }
         if groups.contains(Fields::PRESSURE) {
             shared.pressure = self.pressure;
-            shared.pressure.from_files = 0;
+            shared.pressure.torn = 0;
             for total in shared.pressure.totals_mut() {
                 *total = in_microseconds(*total);
             }
@@ -112,7 +106,9 @@ impl Pressure {
             &mut self.io_full_ns,
         ]
     }
+}
 
+impl PressureAverages {
     /// The share of the last 10, 60 and 300 seconds in which some and in which all tasks waited for this resource, in
     /// hundredths of a percent.
     pub fn shares(&self, resource: Resource) -> [[u32; 3]; 2] {
@@ -152,7 +148,7 @@ mod tests {
         record.cpu.throttled_ns = 7_001;
         record.memory.set_current(Some(4096));
         record.pressure.io_full_ns = 5_999;
-        record.pressure.from_files = 1;
+        record.pressure.torn = 1;
         let shared = record.shared(Fields::CPU | Fields::PRESSURE | Fields::PIDS);
         let groups = Fields::CPU | Fields::PRESSURE;
         assert_eq!(shared.identity.groups, groups.bits());
@@ -166,7 +162,7 @@ mod tests {
         );
         assert_eq!(shared.cpu.throttled_ns(), Some(7_000));
         assert_eq!(
-            (shared.pressure.io_full_ns, shared.pressure.from_files),
+            (shared.pressure.io_full_ns, shared.pressure.torn),
             (5_000, 0)
         );
         assert_eq!(record.shared(Fields::MEMORY).memory, record.memory);

@@ -151,14 +151,14 @@ impl Cgroups {
             lists,
             lines,
         };
-        let asked = *fields - Fields::RARE;
+        let asked = *fields - Fields::PRESSURE_AVERAGES;
         let Some(began_ns) = served.read(asked, self.max_age, target)? else {
             self.met.began_ns = 0;
             return Ok(false);
         };
         self.met.began_ns = began_ns;
         // These are only in files, which this process can read as well as the service.
-        let missing = *fields & Fields::HUGETLB;
+        let missing = *fields & Fields::PRESSURE_AVERAGES;
         if !missing.is_empty() {
             for record in &mut served.records {
                 files.fill(tree, record, missing, lines, lists);

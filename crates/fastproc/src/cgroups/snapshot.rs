@@ -3,7 +3,7 @@
 use super::{
     fields::Fields,
     lists::{Lists, range},
-    record::{Device, PageSize, Record},
+    record::{Device, Record},
     stat::{Lines, StatLine},
     tree::Tree,
 };
@@ -13,8 +13,6 @@ use super::{
 pub struct Snapshot<'a> {
     pub(super) records: &'a [Record],
     pub(super) lists: &'a Lists,
-    /// CPU times: of each record that has them, one for each CPU.
-    pub(super) cpu_times: &'a [u64],
     /// The indices of records that are shown.
     pub(super) shown: &'a [u32],
     pub(super) tree: &'a Tree,
@@ -139,22 +137,6 @@ impl<'a> Cgroup<'a> {
         let devices = &self.snapshot.lists.devices;
         self.io()
             .map_or(&[], |io| range(devices, io.devices_at, io.devices))
-    }
-
-    /// Huge pages by their size: the files hugetlb.SIZE.*.
-    pub fn page_sizes(self) -> &'a [PageSize] {
-        let sizes = &self.snapshot.lists.page_sizes;
-        self.hugetlb()
-            .map_or(&[], |all| range(sizes, all.sizes_at, all.sizes))
-    }
-
-    /// CPU time by CPU, in nanoseconds: the place is the number of the CPU. Their sum is
-    /// [`usage_ns`](super::record::Cpu::usage_ns). Empty if it is not known: only the source `bpf` has it, and not of the
-    /// root.
-    pub fn time_by_cpu(self) -> &'a [u64] {
-        let times = self.snapshot.cpu_times;
-        self.cpu_times()
-            .map_or(&[], |all| range(times, all.times_at, all.cpus))
     }
 
     fn group<T>(self, group: Fields, value: &'a T) -> Option<&'a T> {

@@ -2,10 +2,10 @@
 
 use std::io::Write as _;
 
-use super::{Cgroup, Fields, Snapshot, record::UNLIMITED};
+use super::{Cgroup, Snapshot, record::UNLIMITED};
 
 macro_rules! files {
-    ($($variant:ident $name:literal $group:ident),* $(,)?) => {
+    ($($variant:ident $name:literal),* $(,)?) => {
         /// A file of a cgroup that is rendered from records.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -21,45 +21,33 @@ macro_rules! files {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
-
-            /// The group that holds its values.
-            pub const fn fields(self) -> Fields {
-                match self { $(Self::$variant => Fields::$group),* }
-            }
         }
     };
 }
 
 files! {
-    CpuStat "cpu.stat" CPU,
-    CpuMax "cpu.max" CPU,
-    CpuWeight "cpu.weight" CPU,
-    MemoryCurrent "memory.current" MEMORY,
-    MemoryPeak "memory.peak" MEMORY,
-    MemoryMin "memory.min" MEMORY,
-    MemoryLow "memory.low" MEMORY,
-    MemoryHigh "memory.high" MEMORY,
-    MemoryMax "memory.max" MEMORY,
-    MemoryOomGroup "memory.oom.group" MEMORY,
-    MemoryEvents "memory.events" MEMORY,
-    MemoryEventsLocal "memory.events.local" MEMORY,
-    MemorySwapCurrent "memory.swap.current" MEMORY,
-    MemorySwapPeak "memory.swap.peak" MEMORY,
-    MemorySwapHigh "memory.swap.high" MEMORY,
-    MemorySwapMax "memory.swap.max" MEMORY,
-    MemorySwapEvents "memory.swap.events" MEMORY,
-    MemoryStat "memory.stat" MEMORY_STAT,
-    PidsCurrent "pids.current" PIDS,
-    PidsMax "pids.max" PIDS,
-    PidsPeak "pids.peak" PIDS,
-    IoStat "io.stat" IO,
-}
-
-impl TextFile {
-    /// The file of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|file| file.name() == name)
-    }
+    CpuStat "cpu.stat",
+    CpuMax "cpu.max",
+    CpuWeight "cpu.weight",
+    MemoryCurrent "memory.current",
+    MemoryPeak "memory.peak",
+    MemoryMin "memory.min",
+    MemoryLow "memory.low",
+    MemoryHigh "memory.high",
+    MemoryMax "memory.max",
+    MemoryOomGroup "memory.oom.group",
+    MemoryEvents "memory.events",
+    MemoryEventsLocal "memory.events.local",
+    MemorySwapCurrent "memory.swap.current",
+    MemorySwapPeak "memory.swap.peak",
+    MemorySwapHigh "memory.swap.high",
+    MemorySwapMax "memory.swap.max",
+    MemorySwapEvents "memory.swap.events",
+    MemoryStat "memory.stat",
+    PidsCurrent "pids.current",
+    PidsMax "pids.max",
+    PidsPeak "pids.peak",
+    IoStat "io.stat",
 }
 
 impl Snapshot<'_> {
@@ -236,7 +224,7 @@ mod tests {
     use fastproc_testbed::Folder;
 
     use super::*;
-    use crate::cgroups::Cgroups;
+    use crate::cgroups::{Cgroups, Fields};
 
     /// Every file of a cgroup, each number another one.
     const NEW: &[(&str, &str)] = &[
@@ -300,7 +288,7 @@ mod tests {
                 write(&format!("{name}/{file}"), text);
             }
         }
-        let fields = Fields::all() - Fields::RARE;
+        let fields = Fields::all() - Fields::PRESSURE_AVERAGES;
         let builder = Cgroups::builder().fields(fields);
         let mut reader = builder
             .open_recorded(&folder)

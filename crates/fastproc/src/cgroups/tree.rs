@@ -224,11 +224,6 @@ impl Tree {
         *kept = directories.values().map(|of| of.files.len()).sum();
     }
 
-    /// Whether something that may well exist could not be opened since the last [`check`](Self::check).
-    pub(super) fn lacks_something(&self) -> bool {
-        self.want.is_some() || self.is_late
-    }
-
     /// Whether everything was read since the last call that could be, and was not left out for want of descriptors or
     /// memory, or because of the bounds.
     pub(super) fn check(&mut self) -> Result<(), Error> {

@@ -241,11 +241,6 @@ mod tests {
             (object, structures.clone())
         });
         let of_cgroups = [cgroups::record::STRUCTURES, cgroups::layout::STRUCTURES].concat();
-        // The library reads the sizes of huge pages from files.
-        let of_cgroups: Vec<_> = of_cgroups
-            .into_iter()
-            .filter(|of| of.c_name != "fp_cgroup_page_size")
-            .collect();
         let others = [
             (&counters::OBJECT, counters::STRUCTURES.to_vec()),
             (&exits::OBJECT, exits::STRUCTURES.to_vec()),

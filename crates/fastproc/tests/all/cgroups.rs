@@ -203,47 +203,6 @@ fn both_sources_say_what_the_kernels_files_say() {
     }
 }
 
-/// The times of the CPUs are those of the cgroup together, and those of its descendants are among them.
-#[test]
-fn the_times_of_all_cpus_are_the_time_of_the_cgroup() {
-    let Some(tree) = Tree::new("cpus") else {
-        return;
-    };
-    let used = tree.make("outer/used");
-    let _rivals = rivals(&used);
-    let fields = Fields::CPU | Fields::CPU_TIMES;
-    let mut cgroups = open(Source::Bpf, fields);
-    let mut earlier: Vec<u64> = Vec::new();
-    // Another reader may have the kernel add up times between two loads of the walk.
-    wait_until("equal times", || {
-        let snapshot = cgroups.snapshot().expect("a snapshot");
-        let [outer, used] = ["/outer", "/outer/used"].map(|below| {
-            let found = snapshot.find(&tree.path(below));
-            found.expect("the cgroup is shown")
-        });
-        let root = snapshot.iter().next().expect("a root");
-        assert!(root.cpu_times().is_none() && root.time_by_cpu().is_empty());
-        let times = used.time_by_cpu();
-        assert!(earlier.is_empty() || earlier.len() == times.len());
-        assert!(
-            earlier.iter().zip(times).all(|(then, now)| then <= now),
-            "{earlier:?} {times:?}"
-        );
-        earlier = times.to_vec();
-        let is_whole = |of: fastproc::cgroups::Cgroup<'_>| {
-            let usage = of.cpu().map(|cpu| cpu.usage_ns);
-            usage == Some(of.time_by_cpu().iter().sum()) && usage != Some(0)
-        };
-        is_whole(outer) && is_whole(used) && outer.time_by_cpu() == times
-    });
-    let mut by_files = open(Source::Files, fields);
-    let snapshot = by_files.snapshot().expect("a snapshot");
-    let found = snapshot
-        .find(&tree.path("/outer/used"))
-        .expect("the cgroup is shown");
-    assert!(found.cpu_times().is_none() && found.time_by_cpu().is_empty());
-}
-
 #[test]
 fn cgroups_come_and_go_with_their_directories() {
     let Some(tree) = Tree::new("go") else {
@@ -373,8 +332,8 @@ fn rivals(folder: &Path) -> [Member; 2] {
     })
 }
 
-/// Snapshot, text, snapshot: each total of the text is between those of the snapshots, and each share equals one of
-/// theirs.
+/// Snapshot, text, snapshot: each total of the text is between those of the snapshots. The averages of a snapshot are the
+/// kernel's own, so each equals one of two texts around it.
 #[test]
 fn pressure_is_what_the_kernel_would_calculate_now() {
     let Some(tree) = Tree::new("pressure") else {
@@ -387,11 +346,14 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
     }
     let path = tree.path("/contended");
     let mut by_bpf = open(Source::Bpf, Fields::PRESSURE);
-    let mut by_files = open(Source::Files, Fields::PRESSURE);
+    let both = Fields::PRESSURE | Fields::PRESSURE_AVERAGES;
+    let mut by_files = open(Source::Files, both);
+    let mut with_averages = open(Source::Bpf, both);
     let read = |cgroups: &mut Cgroups| {
         let snapshot = cgroups.snapshot().expect("a snapshot");
         let found = snapshot.find(&path).expect("the cgroup is shown");
-        *found.pressure().expect("the kernel has it")
+        let averages = found.pressure_averages().map(|of| of.averages);
+        (*found.pressure().expect("the kernel has it"), averages)
     };
     let totals = |pressure: &Pressure| {
         [
@@ -405,9 +367,10 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
         .map(|ns| ns / 1000)
     };
     let mut look = || {
-        let began = Instant::now();
-        let [before, text, after] = [read(&mut by_bpf), read(&mut by_files), read(&mut by_bpf)];
-        let is_long = began.elapsed() > Duration::from_secs(1);
+        let [(before, none), (text, _), (after, _)] =
+            [read(&mut by_bpf), read(&mut by_files), read(&mut by_bpf)];
+        // A reader that does not ask for the averages does not pay for them.
+        assert_eq!(none, None);
         let [old, shown, new] = [&before, &text, &after].map(totals);
         for (at, shown) in shown.into_iter().enumerate() {
             assert!(
@@ -415,37 +378,42 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
                 "total {at}: {old:?} {shown} {new:?}"
             );
         }
-        for (at, share) in text.averages.into_iter().enumerate() {
-            let ours = [before.averages[at], after.averages[at]];
-            // The averages change every two seconds, and may have changed twice during a long reading.
-            assert!(
-                is_long || ours.contains(&share),
-                "share {at}: {ours:?} {share}"
-            );
-        }
-        (before, text)
+        let began = Instant::now();
+        let [was, is, will] = [
+            read(&mut by_files).1,
+            read(&mut with_averages).1,
+            read(&mut by_files).1,
+        ]
+        .map(|averages| averages.expect("asked for"));
+        // The kernel calculates them every two seconds, so perhaps twice during a long reading.
+        let is_long = began.elapsed() > Duration::from_secs(1);
+        assert!(
+            is_long || [was, will].contains(&is),
+            "averages: {was:?} {is:?} {will:?}"
+        );
+        (before, text, is[0])
     };
     let rivals = rivals(&folder);
     // Times counted on other CPUs weigh less later, so a total may decrease. From here on one CPU counts.
     read(&mut open(Source::Files, Fields::PRESSURE));
-    let (_, mut last) = look();
+    let (_, mut last, mut highest) = look();
     let (mut fresh, mut stale) = (0, 0);
     wait_until("the kernel to show a share", || {
         thread::sleep(Duration::from_millis(250));
-        let (before, text) = look();
+        let (before, text, share) = look();
         // One of the rivals waits all the time, and the kernel itself adds that up every two seconds.
         let is_fresh = before.cpu_some_ns > last.cpu_some_ns + 100_000_000;
         fresh += u32::from(is_fresh);
         stale += u32::from(!is_fresh);
         last = text;
-        text.averages[0] > 100 && fresh >= 10
+        highest = share;
+        share > 100 && fresh >= 10
     });
     assert!(fresh > stale, "{stale} of {fresh} snapshots were stale");
     drop(rivals);
     // The share decreases, and the kernel calculates that for each reader.
-    let highest = last.averages[0];
     wait_until("the share to wear off", || {
         thread::sleep(Duration::from_millis(250));
-        look().1.averages[0] < highest / 2
+        look().2 < highest / 2
     });
 }

@@ -176,7 +176,6 @@ impl Serialize for Member<'_> {
             (Value::Arguments(line), _) => serializer.collect_seq(arguments(line).map(Text)),
             (Value::NoArguments(_), _) => serializer.collect_seq([(); 0]),
             (Value::Numbers(numbers), _) => numbers.serialize(serializer),
-            (Value::List(list), _) => serializer.collect_seq(list.iter()),
         }
     }
 }

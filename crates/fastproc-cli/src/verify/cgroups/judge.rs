@@ -178,7 +178,6 @@ fn only_grows(file: &str, line: &str) -> bool {
         | "memory.peak"
         | "memory.swap.peak"
         | "pids.peak"
-        | "hugetlb.*.events"
         | "io.stat" => true,
         _ => false,
     }

@@ -73,7 +73,6 @@ fn golden_wrong_settings_are_refused_with_a_reason_and_a_line() {
         "--collector.vmstat.fields (",
         "--collector.netdev.device-exclude (",
         "--namemapping a",
-        "--cgroup-hugetlb",
     ];
     let lines = wrong.map(|flags| format!("{ONCE} {flags}"));
     check(

@@ -1,6 +1,6 @@
 //! Every metric of a cgroup: its name, type and meaning, and where its values are.
 
-use fastproc::cgroups::record::{Cpu, Device, Memory, PageSize, Pressure, UNLIMITED};
+use fastproc::cgroups::record::{Cpu, Device, Memory, Pressure, UNLIMITED};
 
 use super::Row;
 use crate::exposition::{Family, Value};
@@ -21,8 +21,6 @@ pub(super) enum Get {
     Stat(&'static str),
     /// A value of each device.
     Device(fn(&Device) -> u64),
-    /// A value of each size of huge pages.
-    PageSize(fn(&PageSize) -> Option<u64>),
 }
 
 macro_rules! metrics {
@@ -161,12 +159,6 @@ metrics! {
     "container_fs_writes_total" Counter &["device"],
         "Writes to a block device.",
         "" => Get::Device(|device| device.wios);
-    "container_hugetlb_usage_bytes" Gauge &["pagesize"],
-        "Huge pages that are reserved, or where the kernel lacks hugetlb.*.rsvd.current, in use. --cgroup-hugetlb, as the next.",
-        "" => Get::PageSize(|size| size.reserved().or(Some(size.current)));
-    "container_hugetlb_failcnt" Counter &["pagesize"],
-        "Times that an allocation of huge pages failed because of a limit: max of hugetlb.*.events.",
-        "" => Get::PageSize(PageSize::failures);
     "container_processes" Gauge &[],
         "Processes in the cgroup itself, without its descendants.",
         "" => Get::Row(|row| whole(row.processes));

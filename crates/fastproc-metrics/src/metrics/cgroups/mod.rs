@@ -44,8 +44,6 @@ pub struct CgroupSettings {
     pub source: Option<Source>,
     /// The number of cgroups that have metrics; those that come first in the tree.
     pub most: usize,
-    /// Whether huge pages have metrics, for which some more files are read.
-    pub hugetlb: bool,
 }
 
 /// Reads cgroups, and writes what was read.
@@ -108,10 +106,8 @@ impl CgroupMetrics {
         settings: CgroupSettings,
         names: Arc<Mutex<Names>>,
     ) -> Result<Self, cgroups::Error> {
-        let mut fields = Fields::all() - Fields::RARE;
-        fields.set(Fields::HUGETLB, settings.hugetlb);
         let cgroups = Cgroups::builder()
-            .fields(fields)
+            .fields(Fields::all() - Fields::PRESSURE_AVERAGES)
             .source(settings.source)
             .open_at(None)?;
         Ok(Self::new(cgroups, settings.most, names))
@@ -239,14 +235,6 @@ impl CgroupMetrics {
                             let label = self.devices.get(&(device.major, device.minor));
                             let label = label.map_or("", String::as_str);
                             write(row, label, Value::Whole(get(device)));
-                        }
-                    }
-                    Get::PageSize(get) => {
-                        for size in row.cgroup.page_sizes() {
-                            if let Some(value) = get(size) {
-                                let label = format!(",pagesize=\"{}\"", size.name());
-                                write(row, &label, Value::Whole(value));
-                            }
                         }
                     }
                 }

@@ -15,13 +15,8 @@ use crate::exposition::Format;
 const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
 const POD: &str = "kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice";
 
-/// The files of a container that has a quota, with bursts and huge pages, which the frozen machine lacks.
-const FILES: [(&str, &str); 11] = [
-    ("cgroup.controllers", "hugetlb\n"),
-    ("hugetlb.2MB.current", "6291456\n"),
-    ("hugetlb.2MB.rsvd.current", "4194304\n"),
-    ("hugetlb.2MB.events", "max 22\n"),
-    ("hugetlb.1GB.current", "0\n"),
+/// The files of a container that has a quota, with bursts, which the frozen machine lacks.
+const FILES: [(&str, &str); 6] = [
     (
         "cpu.stat",
         "usage_usec 1500001\nuser_usec 1000000\nsystem_usec 500001\nnice_usec 0\nnr_periods 40\nnr_throttled 30\n\
@@ -37,18 +32,11 @@ const FILES: [(&str, &str); 11] = [
     ("memory.swap.max", "max\n"),
 ];
 
-const SERIES: [(&str, &str, &str); 7] = [
+const SERIES: [(&str, &str, &str); 4] = [
     ("container_cpu_cfs_burst_periods_total", "", "2"),
     ("container_cpu_cfs_burst_seconds_total", "", "0.000007"),
     ("container_spec_cpu_shares", "", "2597"),
     ("container_spec_memory_swap_limit_bytes", "", "0"),
-    (
-        "container_hugetlb_usage_bytes",
-        ",pagesize=\"2MB\"",
-        "4194304",
-    ),
-    ("container_hugetlb_usage_bytes", ",pagesize=\"1GB\"", "0"),
-    ("container_hugetlb_failcnt", ",pagesize=\"2MB\"", "22"),
 ];
 
 /// A folder with a hierarchy, and the files of a runtime beside it.
@@ -60,7 +48,7 @@ impl Host {
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("fastproc-cgroup-metrics-{}-{next}", std::process::id());
         let host = Self(std::env::temp_dir().join(name));
-        host.write("tree/cgroup.controllers", "cpu hugetlb io memory pids\n");
+        host.write("tree/cgroup.controllers", "cpu io memory pids\n");
         host
     }
 
