@@ -283,19 +283,16 @@ static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 }
 
-/*
- * Whether its user may read it, as in get_dumpable(): the lowest two flags of its memory are 1. Newer kernels keep them
- * after the memory is gone.
- */
+/* Whether its user may read it, as in get_dumpable(). */
 static __always_inline u32 dumpable(struct task_struct *t)
 {
 	struct mm_struct *mm = t->mm;
 	bool is;
 
 	if (mm)
-		is = (mm_flags(mm) & 3) == 1;
-	else if (bpf_core_field_exists(t->user_dumpable))
-		is = BPF_CORE_READ_BITFIELD(t, user_dumpable);
+		is = (mm_flags(t, mm) & DUMPABLE_MASK) == 1;
+	else if (KEEPS_DUMPABLE(t))
+		is = kept_dumpable(t);
 	else
 		return EXITS_DUMPABLE_UNKNOWN;
 	return is ? EXITS_DUMPABLE_YES : EXITS_DUMPABLE_NO;

@@ -166,12 +166,15 @@ struct worker {
 struct kthread { void *data; char *full_name; };
 
 struct thread_info { u32 cpu; };
+enum task_dumpable { TASK_DUMPABLE_OFF };
+struct task_exec_state { enum task_dumpable dumpable; };
 struct sched_entity { u64 sum_exec_runtime; };
 struct task_struct {
 	struct thread_info thread_info;
 	/* on_cpu is a byte in newer kernels: libbpf adapts the size of a load only if the member is unsigned */
 	u32 __state, flags, ptrace, policy, rt_priority, on_cpu;
 	u32 user_dumpable : 1;
+	struct task_exec_state *exec_state;
 	int prio, static_prio, exit_state, exit_code, exit_signal;
 	struct sched_entity se;
 	cpumask_t cpus_mask;

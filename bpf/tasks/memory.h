@@ -113,7 +113,8 @@ static __always_inline void collect_memory(struct mm_struct *mm, struct fp_memor
 	m->mm_users = mm->mm_users.counter;
 }
 
-static __always_inline void collect_memory_details(struct mm_struct *mm, struct fp_memory_details *m)
+static __always_inline void collect_memory_details(struct task_struct *t, struct mm_struct *mm,
+						   struct fp_memory_details *m)
 {
 	u32 shift = settings.page_shift;
 
@@ -121,7 +122,7 @@ static __always_inline void collect_memory_details(struct mm_struct *mm, struct 
 	m->hugetlb = 0;
 	if (bpf_core_field_exists(mm->hugetlb_usage))
 		m->hugetlb = (u64)mm->hugetlb_usage.counter << shift;
-	m->mm_flags = mm_flags(mm);
+	m->mm_flags = mm_flags(t, mm);
 	m->untag_mask = UNTAG_MASK;
 	if (bpf_core_field_exists(mm->context.untag_mask))
 		m->untag_mask = mm->context.untag_mask;
@@ -142,15 +143,6 @@ static __always_inline void collect_layout(struct mm_struct *mm, struct fp_layou
 	l->env_end = mm->env_end;
 }
 
-/*
- * SUID_DUMP_USER, the flag of the memory that permits a user to trace the process after the memory is gone. Newer
- * kernels keep it; older ones do not check it.
- */
-static __always_inline u64 dumpable_without_memory(struct task_struct *t)
-{
-	return !bpf_core_field_exists(t->user_dumpable) || BPF_CORE_READ_BITFIELD(t, user_dumpable);
-}
-
 static __always_inline void collect_mm(struct task_struct *t, struct fp_record *r, u32 flags)
 {
 	/* A kernel thread may borrow a user's mm (kthread_use_mm); get_task_mm() does not count it. */
@@ -162,7 +154,8 @@ static __always_inline void collect_mm(struct task_struct *t, struct fp_record *
 			__builtin_memset(&r->memory, 0, sizeof(r->memory));
 		if (WANTED(FP_MEMORY_DETAILS)) {
 			__builtin_memset(&r->memory_details, 0, sizeof(r->memory_details));
-			r->memory_details.mm_flags = dumpable_without_memory(t);
+			/* older kernels do not check it then */
+			r->memory_details.mm_flags = !KEEPS_DUMPABLE(t) || kept_dumpable(t);
 		}
 		if (WANTED(FP_LAYOUT))
 			__builtin_memset(&r->layout, 0, sizeof(r->layout));
@@ -172,7 +165,7 @@ static __always_inline void collect_mm(struct task_struct *t, struct fp_record *
 	if (WANTED(FP_MEMORY))
 		collect_memory(mm, &r->memory);
 	if (WANTED(FP_MEMORY_DETAILS))
-		collect_memory_details(mm, &r->memory_details);
+		collect_memory_details(t, mm, &r->memory_details);
 	if (WANTED(FP_LAYOUT))
 		collect_layout(mm, &r->layout);
 	/*

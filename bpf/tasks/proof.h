@@ -85,7 +85,7 @@
 #define WORDS_OF_FP_MEMORY_DETAILS(LINE, WORD, VALUE)             \
 	LINE(PAGE_TABLES, mm->pgtables_bytes.counter)             \
 	VALUE(HUGETLB, huge_pages(mm))                            \
-	VALUE(MM_FLAGS, mm_flags(mm))
+	VALUE(MM_FLAGS, mm_flags(t, mm))
 #define WORDS_OF_FP_CREDENTIALS(LINE, WORD, VALUE) VALUE(UMASK, shared_umask(t))
 #define WORDS_OF_FP_SIGNALS(LINE, WORD, VALUE)                    \
 	LINE(PENDING, t->pending.signal.sig[0])                   \

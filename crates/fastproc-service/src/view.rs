@@ -98,7 +98,7 @@ impl From<View> for Viewer {
 }
 
 /// For a process without memory, such as a zombie, root owns the files that only their owner may read
-/// (`task_dump_owner()` of fs/proc/base.c).
+/// (`task_dump_owner()` of fs/proc/base.c). Kernels with `task_exec_state` show them to its user.
 pub(crate) fn hide_io_without_memory(record: &mut Record) {
     if record.identity.has_mm == 0 {
         record.identity.groups &= !Fields::IO.bits();
