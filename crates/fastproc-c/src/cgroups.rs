@@ -7,7 +7,7 @@ use fastproc::cgroups::{
     record::{self, Device, Record},
 };
 
-use crate::{constants::FASTPROC_TEXT_CGROUP, exports::FastprocSnapshot, failure::Failure};
+use crate::{constants::FASTPROC_TEXT_CGROUP, failure::Failure, structures::FastprocSnapshot};
 
 /// The groups of a record: the first byte, and the number of bytes.
 macro_rules! groups {
@@ -163,7 +163,7 @@ mod tests {
     use fastproc_testbed::Folder;
 
     use super::*;
-    use crate::{constants::*, exports::*, handle};
+    use crate::{constants::*, exports::*, handle, structures::*};
 
     #[test]
     fn every_group_can_be_marked_as_unknown() {

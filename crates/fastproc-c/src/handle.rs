@@ -288,7 +288,7 @@ pub(crate) unsafe fn hand_out(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{constants::*, exports::*, failure::last};
+    use crate::{constants::*, exports::*, failure::last, structures::*};
 
     #[test]
     fn a_panic_leaves_a_handle_that_can_only_be_closed() {

@@ -6,6 +6,7 @@
 //! - `failure`: failures, as a number and as a sentence.
 //! - `handle`: the caller's handle; the only place where its pointers are dereferenced.
 //! - `constants`: results and arguments of functions.
+//! - `structures`: what functions fill besides records.
 //! - `exports`: the functions.
 //!
 //! The header is `include/fastproc.h`, which `tests/all/header.rs` writes from these functions and from the descriptions of
@@ -20,8 +21,10 @@ mod exports;
 mod failure;
 mod handle;
 mod reader;
+mod structures;
 mod unknown;
 
 pub use constants::*;
 pub use exports::*;
 pub use handle::Fastproc;
+pub use structures::*;

@@ -17,8 +17,8 @@ use crate::{
         FASTPROC_TEXT_EXE, FASTPROC_TEXT_NAME, FASTPROC_TEXT_STAT, FASTPROC_TEXT_STATM,
         FASTPROC_TEXT_STATUS,
     },
-    exports::{FastprocChange, FastprocSnapshot},
     failure::Failure,
+    structures::{FastprocChange, FastprocSnapshot},
     unknown::{mark, mark_thread},
 };
 

@@ -153,7 +153,12 @@ fn generated() -> String {
     let mut config = cbindgen::Config::from_file("cbindgen.toml").expect("cbindgen.toml is read");
     config.after_includes = Some(records());
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for source in ["src/constants.rs", "src/exports.rs", "src/handle.rs"] {
+    for source in [
+        "src/constants.rs",
+        "src/structures.rs",
+        "src/exports.rs",
+        "src/handle.rs",
+    ] {
         builder = builder.with_src(Path::new(source));
     }
     let mut text = Vec::new();
