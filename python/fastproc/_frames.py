@@ -33,14 +33,15 @@ def _values(column: Column) -> Any:
 
     kind, has_nulls = column.kind, column.null_count > 0
     if kind == "real":
-        return numpy.array(column.filled(float("nan")))
-    if kind in ("unsigned", "signed"):
-        numbers = numpy.array(column.filled(0))
-        if not len(numbers) or numbers.max() < 1 << 63:
-            # Signed, since differences may be negative.
-            numbers = numbers.astype("int64")
-        return pandas.arrays.IntegerArray(numbers, numpy.array(column.is_null())) if has_nulls else numbers
+        return numpy.array(column.to_list(), dtype="float64") if has_nulls else numpy.array(column)
+    if kind in ("unsigned", "signed") and not has_nulls:
+        numbers = numpy.array(column)
+        # Signed, since differences may be negative.
+        return numbers if len(numbers) and numbers.max() >= 1 << 63 else numbers.astype("int64")
     values = column.to_list()
+    if kind in ("unsigned", "signed"):
+        most = max((value for value in values if value is not None), default=0)
+        return pandas.array(values, dtype="Int64" if most < 1 << 63 else "UInt64")
     if kind == "truth":
         return pandas.array(values, dtype="boolean" if has_nulls else "bool")
     if kind == "date":

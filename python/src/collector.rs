@@ -305,7 +305,7 @@ impl Settings {
     fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.subjects.iter().filter_map(|subject| match subject {
             Subject::Field(field) => Some(*field),
-            Subject::ReadAt | Subject::Mask => None,
+            Subject::ReadAt => None,
         })
     }
 

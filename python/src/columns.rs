@@ -14,8 +14,6 @@ pub enum Subject {
     Field(&'static Field),
     /// When each record was read.
     ReadAt,
-    /// The rows that satisfy a comparison.
-    Mask,
 }
 
 /// The unit of the numbers of a date.
@@ -40,26 +38,17 @@ impl Subject {
         field::find(name).map(Self::Field)
     }
 
-    /// The subject with the name of a pickled column.
-    pub fn kept(name: &str) -> Result<Self, UnknownField> {
-        if name == Self::Mask.name() {
-            return Ok(Self::Mask);
-        }
-        Self::find(name)
-    }
-
     pub fn name(self) -> &'static str {
         match self {
             Self::Field(field) => field.name,
             Self::ReadAt => Self::READ_AT.0,
-            Self::Mask => "mask",
         }
     }
 
     pub fn key(self) -> String {
         match self {
             Self::Field(field) => field.key(),
-            Self::ReadAt | Self::Mask => self.name().into(),
+            Self::ReadAt => self.name().into(),
         }
     }
 
@@ -67,14 +56,13 @@ impl Subject {
         match self {
             Self::Field(field) => field.help,
             Self::ReadAt => Self::READ_AT.1,
-            Self::Mask => "which rows meet the comparison",
         }
     }
 
     pub fn heading(self) -> String {
         match self {
             Self::Field(field) => field.column_heading(),
-            Self::ReadAt | Self::Mask => self.name().to_uppercase(),
+            Self::ReadAt => self.name().to_uppercase(),
         }
     }
 
@@ -82,7 +70,6 @@ impl Subject {
         match self {
             Self::Field(field) => field.unit,
             Self::ReadAt => Unit::Date,
-            Self::Mask => Unit::Truth,
         }
     }
 
@@ -90,7 +77,6 @@ impl Subject {
         match self {
             Self::Field(field) => field.kind(),
             Self::ReadAt => Kind::Signed,
-            Self::Mask => Kind::Truth,
         }
     }
 
@@ -123,7 +109,6 @@ impl Subject {
                     Value::Signed(lookup.calendar_ns(ns).div_euclid(1000))
                 })
             }
-            Self::Mask => Value::Unknown,
         }
     }
 }

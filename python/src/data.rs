@@ -27,31 +27,6 @@ impl Bits {
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
-
-    /// A bitmap of `len` bits; `None` if `bytes` has another length.
-    pub fn from_bytes(bytes: &[u8], len: usize) -> Option<Self> {
-        (bytes.len() == len.div_ceil(8)).then(|| {
-            (0..len)
-                .map(|at| bytes[at / 8] >> (at % 8) & 1 == 1)
-                .collect()
-        })
-    }
-
-    /// The number of set bits.
-    pub fn count(&self) -> usize {
-        self.bytes
-            .iter()
-            .map(|byte| byte.count_ones() as usize)
-            .sum()
-    }
-}
-
-impl FromIterator<bool> for Bits {
-    fn from_iter<T: IntoIterator<Item = bool>>(bits: T) -> Self {
-        let mut all = Self::default();
-        bits.into_iter().for_each(|bit| all.push(bit));
-        all
-    }
 }
 
 /// Consecutive lists, and the end of each. The first offset is 0.
@@ -203,21 +178,6 @@ impl Data {
         self.known.push(is_known);
         self.unknown += usize::from(!is_known);
         self.len += 1;
-    }
-
-    /// The data of truth values, some of which may be unknown.
-    pub fn of_truths(truths: impl Iterator<Item = Option<bool>>) -> Self {
-        let mut data = Self::new(Kind::Truth, 0);
-        truths.for_each(|truth| data.push(Value::known(truth, Value::Truth)));
-        data
-    }
-
-    /// The truth at this index; `None` if it is unknown, or if there are no truths.
-    pub fn truth(&self, at: usize) -> Option<bool> {
-        match &self.values {
-            Values::Truth(bits) if self.is_known(at) => Some(bits.get(at)),
-            _ => None,
-        }
     }
 
     /// Whether the value at this index is known.

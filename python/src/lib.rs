@@ -8,18 +8,14 @@ mod cgroups;
 mod collector;
 mod column;
 mod columns;
-mod compare;
 mod counters;
 mod data;
 mod errors;
 mod filter;
-mod kept;
+mod place;
 mod process;
-mod reduce;
-mod restore;
 mod reuse;
 mod row;
-mod select;
 mod show;
 mod table;
 mod value;
@@ -36,7 +32,6 @@ mod _native {
         counters::Counters,
         errors::{Error, FilterError, Forked, ServiceError, UnknownField},
         process::{proc_inode, start_ticks},
-        restore::{restore_column, restore_row, restore_table},
         row::{Row, Rows},
         table::Table,
     };

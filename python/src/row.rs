@@ -11,7 +11,7 @@ use pyo3::{
     types::{PyDict, PyIterator, PyString, PyTuple},
 };
 
-use crate::{columns::TableData, data::Values, kept, select::place};
+use crate::{columns::TableData, data::Values, place::place};
 
 /// Iterates over the rows.
 #[pyclass(frozen, module = "fastproc")]
@@ -145,16 +145,6 @@ impl Row {
         PyTuple::new(py, self.values(py)?)?
             .as_sequence()
             .count(value)
-    }
-
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<kept::Reduced<'py, (Bound<'py, PyTuple>,)>> {
-        // Pickles only this row of its table.
-        let mut table = self.table.take(&[self.at]);
-        (table.gone, table.exited) = (Vec::new(), None);
-        Ok((kept::restoring(py, "restore_row")?, (table.keep(py)?,)))
     }
 
     fn __dir__(&self) -> Vec<&str> {

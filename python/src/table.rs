@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use pyo3::{
-    exceptions::PyKeyError,
+    exceptions::{PyKeyError, PyTypeError},
     prelude::*,
-    types::{PyCapsule, PyDict, PyString, PyTuple},
+    types::{PyCapsule, PyDict, PyString},
 };
 
 use crate::{
     arrow::{ArrowArrayStream, ArrowSchema},
-    column::{Column, mask},
+    column::Column,
     columns::{ColumnData, Subject, TableData},
-    errors, kept,
+    errors,
+    place::place,
     row::{Row, Rows},
-    select::{Selection, place},
     show,
     value::date_of,
 };
@@ -201,25 +201,12 @@ impl Table {
             let column = Column::new(self.table.column(&name.to_cow()?)?, text);
             return Ok(Bound::new(py, column)?.into_any());
         }
-        if let Some(at) = place(key, self.table.len)? {
-            let row = Row::new(&self.table, at);
-            return Ok(Bound::new(py, row)?.into_any());
-        }
-        let data = match Selection::new(key, self.table.len, mask(key))? {
-            Selection::Rows(rows) => self.table.take(&rows),
-            Selection::Columns(names) => self.table.with_columns(&names)?,
-        };
-        Ok(Bound::new(py, Self::from(data))?.into_any())
-    }
-
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<kept::Reduced<'py, (Bound<'py, PyTuple>,)>> {
-        Ok((
-            kept::restoring(py, "restore_table")?,
-            (self.table.keep(py)?,),
-        ))
+        let at = place(key, self.table.len)?.ok_or_else(|| {
+            PyTypeError::new_err(
+                "in brackets stands the name of a column, or the number of a row; to_polars() and to_pandas() select others",
+            )
+        })?;
+        Ok(Bound::new(py, Row::new(&self.table, at))?.into_any())
     }
 
     fn __contains__(&self, name: &str) -> bool {

@@ -90,7 +90,7 @@ def test_a_data_frame_of_pandas_has_the_columns(source: str) -> None:
     assert len(frame) == len(table)
     for key, values in expected(table).items():
         assert known(frame[key].to_list()) == values, key
-    assert list(pandas.DataFrame(list(table[:2])).columns) == table.keys
+    assert list(pandas.DataFrame(list(table)[:2]).columns) == table.keys
 
 
 def test_polars_and_arrow_have_the_same_values(source: str) -> None:

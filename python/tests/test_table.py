@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unicodedata import east_asian_width
@@ -149,18 +149,12 @@ def test_numbers_are_arrays() -> None:
     assert numpy.asarray(column).tolist() == column.to_list()
     assert numpy.asarray(column).dtype == numpy.uint64
     assert not numpy.asarray(column).flags.writeable
-    assert column.values.tolist() == column.to_list()
-    assert column.values.format == "Q"
-    assert numpy.asarray(column.values).tolist() == column.to_list()
 
 
 def test_unknown_values_are_null() -> None:
     column = fastproc.processes("read_bytes_per_second")["read/s"]
     assert column.null_count == len(column)
     assert set(column.to_list()) == {None}
-    assert set(column.filled(-1.0).tolist()) == {-1.0}
-    with pytest.raises(ValueError, match="not known"):
-        _ = column.values
     assert pyarrow.array(column).null_count == len(column)
     assert numpy.asarray(column).tolist() == column.to_list()
 
@@ -271,6 +265,41 @@ def test_errors_say_what_to_do() -> None:
         table[len(table)]
     with pytest.raises(AttributeError):
         _ = table[0].nothing
+    with pytest.raises(fastproc.UnknownField, match="no field"):
+        table[0]["nothing"]
+    with pytest.raises(IndexError, match="no place 99 among"):
+        table[0][99]
+
+
+def test_slices_masks_and_comparisons_of_a_table_raise() -> None:
+    table = fastproc.processes("pid,comm")
+    pid = table["pid"]
+    wrong: list[Callable[[], object]] = [
+        lambda: pid == 1,
+        lambda: pid != 1,
+        lambda: pid < 2,
+        lambda: pid[:2],
+        lambda: table[:2],  # type: ignore[call-overload]
+        lambda: table[["pid"]],  # type: ignore[call-overload]
+        lambda: table[numpy.asarray(pid)],  # type: ignore[call-overload]
+        lambda: table[None],  # type: ignore[call-overload]
+    ]
+    for one in wrong:
+        with pytest.raises(TypeError, match=r"to_polars\(\)"):
+            one()
+
+
+def test_an_empty_table_has_all_columns() -> None:
+    empty = fastproc.processes("pid,comm,cmdline,cpus,lstart,read_at,pcpu", filter="pid == 0")
+    assert len(empty) == 0
+    assert list(empty.to_pandas().columns) == empty.to_polars().columns == empty.keys
+
+
+def test_a_row_is_the_sequence_of_its_values() -> None:
+    row = fastproc.processes("pid,comm")[0]
+    pid, comm = row
+    assert (pid, comm) == (row.pid, row.comm) == (row[0], row[-1]) == tuple(row)
+    assert (len(row), comm in row, row.index(comm), row.count(pid)) == (2, True, 1, 1)
 
 
 def test_differences_have_rates(source: str) -> None:
