@@ -9,33 +9,18 @@ use super::tls::{self, ClientChecks, Named, Section};
 use crate::document::{self, ConfigError, Node, Wrong};
 
 /// The contents of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WebConfig {
     /// TLS, with keys and certificates read.
     pub(super) tls: Option<Arc<ServerConfig>>,
     /// How strictly the certificates of clients are checked.
     pub(super) clients: ClientChecks,
-    /// Whether HTTP/2 is offered with TLS.
-    http2: bool,
     /// Users with the bcrypt hashes of their passwords.
     pub(super) users: HashMap<String, String>,
     /// Headers of every answer.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     /// Lines that are not used.
     pub warnings: Vec<String>,
-}
-
-impl Default for WebConfig {
-    fn default() -> Self {
-        Self {
-            tls: None,
-            clients: ClientChecks::default(),
-            http2: true,
-            users: HashMap::new(),
-            headers: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
 }
 
 impl WebConfig {
@@ -103,12 +88,7 @@ fn understand(root: Node<'_>, folder: &Path, named: &Named<'_>) -> Result<WebCon
         }
     }
     config.tls = tls.map(|mut tls| {
-        let protocols: &[&[u8]] = if config.http2 {
-            &[b"h2", b"http/1.1"]
-        } else {
-            &[b"http/1.1"]
-        };
-        tls.alpn_protocols = protocols.iter().map(|&name| name.to_vec()).collect();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(tls)
     });
     Ok(config)
@@ -117,7 +97,14 @@ fn understand(root: Node<'_>, folder: &Path, named: &Named<'_>) -> Result<WebCon
 fn http_section(value: Node<'_>, config: &mut WebConfig) -> Result<(), Wrong> {
     for (key, name, value) in value.entries("http_server_config")? {
         match name {
-            "http2" => config.http2 = value.flag("http2")?,
+            "http2" => {
+                if value.flag("http2")? {
+                    config.warnings.push(format!(
+                        "line {}: http2 changes nothing: answers are in HTTP/1.1",
+                        key.line()
+                    ));
+                }
+            }
             "headers" => {
                 for (key, name, value) in value.entries("headers")? {
                     let header = HeaderName::from_bytes(name.as_bytes())
@@ -147,6 +134,14 @@ mod tests {
         document::read(text, |root| {
             understand(*root, Path::new("/nowhere"), &named)
         })
+    }
+
+    #[test]
+    fn http2_is_accepted_with_a_warning_and_not_offered() {
+        for (value, count) in [("true", 1), ("false", 0)] {
+            let config = read(&format!("http_server_config:\n  http2: {value}\n")).unwrap();
+            assert_eq!(config.warnings.len(), count, "{:?}", config.warnings);
+        }
     }
 
     #[test]

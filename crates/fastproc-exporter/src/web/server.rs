@@ -10,14 +10,8 @@ use std::{
     time::Duration,
 };
 
-use hyper::{
-    server::conn::{http1, http2},
-    service::service_fn,
-};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::graceful::GracefulConnection,
-};
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -33,7 +27,7 @@ use super::{
     connections::{Client, Connections},
     plain,
     site::Site,
-    timed::{Activity, Protocol, Timed, Timeouts},
+    timed::{Activity, Timed, Timeouts},
 };
 
 /// Limits for clients.
@@ -50,8 +44,6 @@ pub struct Limits {
     pub answer_time: Duration,
     /// Bytes of a header.
     pub header_bytes: usize,
-    /// Concurrent requests on a connection of HTTP/2.
-    pub streams: u32,
     /// Time for connections to end at shutdown.
     pub shutdown_time: Duration,
 }
@@ -64,7 +56,6 @@ impl Default for Limits {
             header_time: Duration::from_secs(10),
             answer_time: Duration::from_secs(30),
             header_bytes: 16 * 1024,
-            streams: 16,
             shutdown_time: Duration::from_secs(5),
         }
     }
@@ -233,7 +224,7 @@ async fn converse(
     // An answer is written in one piece.
     let _ = stream.set_nodelay(true);
     match site.rulebook().tls.clone() {
-        None => talk(stream, Protocol::Http1, site, limits, client, activity, end).await,
+        None => talk(stream, site, limits, client, activity, end).await,
         Some(tls) => {
             let accepted = timeout(limits.header_time, async {
                 if plain::is_request(&stream).await {
@@ -243,11 +234,7 @@ async fn converse(
                 tls.accept(stream).await.ok()
             });
             if let Ok(Some(stream)) = accepted.await {
-                let protocol = match stream.get_ref().1.alpn_protocol() {
-                    Some(b"h2") => Protocol::Http2,
-                    _ => Protocol::Http1,
-                };
-                talk(stream, protocol, site, limits, client, activity, end).await;
+                talk(stream, site, limits, client, activity, end).await;
             }
         }
     }
@@ -255,19 +242,18 @@ async fn converse(
 
 async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    protocol: Protocol,
     site: Arc<Site>,
     limits: Limits,
     client: Client,
     activity: Activity,
-    end: watch::Receiver<bool>,
+    mut end: watch::Receiver<bool>,
 ) {
     let timeouts = Timeouts {
         idle: limits.idle_time,
         header: limits.header_time,
         answer: limits.answer_time,
     };
-    let timed = Timed::new(stream, timeouts, protocol, activity.clone());
+    let timed = Timed::new(stream, timeouts, activity.clone());
     let service = service_fn(move |request| {
         let (site, activity) = (Arc::clone(&site), activity.clone());
         async move {
@@ -277,27 +263,11 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             Ok::<_, Infallible>(response)
         }
     });
-    let stream = TokioIo::new(timed);
-    match protocol {
-        Protocol::Http1 => {
-            let connection = http1::Builder::new()
-                .max_buf_size(limits.header_bytes)
-                .serve_connection(stream, service);
-            drive(connection, end).await;
-        }
-        Protocol::Http2 => {
-            let connection = http2::Builder::new(TokioExecutor::new())
-                .max_concurrent_streams(limits.streams)
-                .max_header_list_size(limits.header_bytes as u32)
-                .serve_connection(stream, service);
-            drive(connection, end).await;
-        }
-    }
-}
-
-/// Serves until the peer has gone or, after the end, until pending requests are answered. Errors are the peer's fault.
-async fn drive(connection: impl GracefulConnection, mut end: watch::Receiver<bool>) {
+    let connection = http1::Builder::new()
+        .max_buf_size(limits.header_bytes)
+        .serve_connection(TokioIo::new(timed), service);
     let mut connection = std::pin::pin!(connection);
+    // Until the peer has gone or, after the end, until a pending request is answered. Errors are the peer's fault.
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = end.wait_for(|end| *end) => connection.as_mut().graceful_shutdown(),
@@ -322,7 +292,6 @@ mod tests {
         let limits = Limits::default();
         tokio::spawn(talk(
             server,
-            Protocol::Http1,
             site,
             limits,
             Client::new(std::net::Ipv4Addr::LOCALHOST.into()),
@@ -355,15 +324,7 @@ mod tests {
         let (_ending, end) = watch::channel(false);
         let here = Client::new(std::net::Ipv4Addr::LOCALHOST.into());
         let (limits, activity) = (Limits::default(), Activity::new());
-        tokio::spawn(talk(
-            server,
-            Protocol::Http1,
-            site,
-            limits,
-            here,
-            activity,
-            end,
-        ));
+        tokio::spawn(talk(server, site, limits, here, activity, end));
         let request = format!("{request} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();

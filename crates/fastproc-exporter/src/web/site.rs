@@ -180,8 +180,10 @@ mod tests {
     #[test]
     fn a_reload_never_checks_clients_less_strictly() {
         let of = |auth, has_sans| {
-            let mut web = WebConfig::default();
-            web.clients = ClientChecks::new(auth, has_sans);
+            let web = WebConfig {
+                clients: ClientChecks::new(auth, has_sans),
+                ..WebConfig::default()
+            };
             Configuration { rules: None, web }
         };
         let (all, any) = ("RequireAndVerifyClientCert", "RequireAnyClientCert");
@@ -217,8 +219,10 @@ mod tests {
             .expect("the provider has them")
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
-        let mut with_tls = WebConfig::default();
-        with_tls.tls = Some(Arc::new(tls));
+        let with_tls = WebConfig {
+            tls: Some(Arc::new(tls)),
+            ..WebConfig::default()
+        };
         for before in [with_users, with_tls] {
             let site = Site::new(ScraperHandle::closed(), "/metrics".into(), before, None);
             let (rules, web) = (None, WebConfig::default());

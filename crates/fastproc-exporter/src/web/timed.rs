@@ -47,8 +47,8 @@ pub(super) struct Activity(Arc<Mutex<State>>);
 struct State {
     phase: Phase,
     since: Instant,
-    /// Requests without an answer yet: HTTP/2 can have several.
-    waiting: usize,
+    /// Whether a request has no answer yet.
+    waiting: bool,
     /// Whether one of its requests had a right password.
     admitted: bool,
 }
@@ -66,7 +66,7 @@ impl Activity {
         Self(Arc::new(Mutex::new(State {
             phase: Phase::Asking,
             since: Instant::now(),
-            waiting: 0,
+            waiting: false,
             admitted: false,
         })))
     }
@@ -79,7 +79,7 @@ impl Activity {
     /// A request is complete.
     pub(super) fn asked(&self) {
         let mut state = self.state();
-        state.waiting += 1;
+        state.waiting = true;
         state.enter(Phase::Waiting);
     }
 
@@ -110,8 +110,7 @@ impl Activity {
 
     /// Its answer is ready to be sent.
     pub(super) fn answered(&self) {
-        let mut state = self.state();
-        state.waiting = state.waiting.saturating_sub(1);
+        self.state().waiting = false;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -119,35 +118,19 @@ impl Activity {
     }
 }
 
-/// How requests follow one another on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
-    /// Any data outside of a request begins one.
-    Http1,
-    /// Some frames belong to no request.
-    Http2,
-}
-
 /// Wraps a connection. Reads and writes fail once a phase has lasted too long.
 pub(super) struct Timed<T> {
     inner: T,
     timeouts: Timeouts,
-    protocol: Protocol,
     activity: Activity,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> Timed<T> {
-    pub(super) fn new(
-        inner: T,
-        timeouts: Timeouts,
-        protocol: Protocol,
-        activity: Activity,
-    ) -> Self {
+    pub(super) fn new(inner: T, timeouts: Timeouts, activity: Activity) -> Self {
         Self {
             inner,
             timeouts,
-            protocol,
             activity,
             timer: None,
         }
@@ -193,10 +176,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Timed<T> {
         if read.is_ready() && buffer.filled().len() > before {
             let mut state = self.activity.state();
             if state.phase == Phase::Idle {
-                state.enter(match self.protocol {
-                    Protocol::Http1 => Phase::Asking,
-                    Protocol::Http2 => Phase::Idle,
-                });
+                state.enter(Phase::Asking);
             }
         }
         // A trickle of bytes does not extend the time.
@@ -239,7 +219,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Timed<T> {
         }
         let mut state = self.activity.state();
         if state.phase == Phase::Answering {
-            let phase = if state.waiting > 0 {
+            let phase = if state.waiting {
                 Phase::Waiting
             } else {
                 Phase::Idle
@@ -268,17 +248,14 @@ mod tests {
         answer: Duration::from_secs(30),
     };
 
-    fn pair(protocol: Protocol) -> (Timed<DuplexStream>, DuplexStream) {
+    fn pair() -> (Timed<DuplexStream>, DuplexStream) {
         let (server, client) = duplex(16);
-        (
-            Timed::new(server, TIMEOUTS, protocol, Activity::new()),
-            client,
-        )
+        (Timed::new(server, TIMEOUTS, Activity::new()), client)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_dropped() {
-        let (mut server, _client) = pair(Protocol::Http1);
+        let (mut server, _client) = pair();
         let error = server.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
@@ -286,7 +263,7 @@ mod tests {
     /// A few bytes now and then do not extend the time.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_too_slowly_is_dropped() {
-        let (mut server, mut client) = pair(Protocol::Http1);
+        let (mut server, mut client) = pair();
         tokio::spawn(async move {
             while client.read_u8().await.is_ok() {
                 tokio::time::sleep(TIMEOUTS.answer / 10).await;
@@ -298,7 +275,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_sends_too_slowly_is_dropped() {
-        let (mut server, mut client) = pair(Protocol::Http1);
+        let (mut server, mut client) = pair();
         tokio::spawn(async move {
             while client.write_u8(b'x').await.is_ok() {
                 tokio::time::sleep(TIMEOUTS.header / 10).await;
@@ -312,23 +289,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_answer_has_its_own_time_and_a_connection_may_be_idle_between_them() {
-        for protocol in [Protocol::Http1, Protocol::Http2] {
-            let (mut server, mut client) = pair(protocol);
-            for _ in 0..5 {
-                client.write_all(b"?").await.unwrap();
-                assert_eq!(server.read_u8().await.unwrap(), b'?');
-                server.activity.asked();
-                tokio::time::sleep(TIMEOUTS.answer * 2).await;
-                server.activity.answered();
-                server.write_all(&[0; 16]).await.unwrap();
-                server.flush().await.unwrap();
-                client.read_exact(&mut [0; 16]).await.unwrap();
-                assert_eq!(server.activity.get().0, Phase::Idle);
-                let nothing = tokio::time::timeout(TIMEOUTS.idle / 2, server.read_u8()).await;
-                assert!(nothing.is_err(), "it was given up: {nothing:?}");
-            }
-            let error = server.read_u8().await.unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let (mut server, mut client) = pair();
+        for _ in 0..5 {
+            client.write_all(b"?").await.unwrap();
+            assert_eq!(server.read_u8().await.unwrap(), b'?');
+            server.activity.asked();
+            tokio::time::sleep(TIMEOUTS.answer * 2).await;
+            server.activity.answered();
+            server.write_all(&[0; 16]).await.unwrap();
+            server.flush().await.unwrap();
+            client.read_exact(&mut [0; 16]).await.unwrap();
+            assert_eq!(server.activity.get().0, Phase::Idle);
+            let nothing = tokio::time::timeout(TIMEOUTS.idle / 2, server.read_u8()).await;
+            assert!(nothing.is_err(), "it was given up: {nothing:?}");
         }
+        let error = server.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }
