@@ -140,7 +140,7 @@ impl Frame {
         put(self.read_for_ns, to);
         write_machine(&self.machine, &before.machine, to);
         put(self.records.len() as u64, to);
-        let nothing = zero_record();
+        let nothing = zeros(Record::words_mut);
         let (mut last, mut at) = (0, 0);
         for record in &self.records {
             let pid = record.identity.tgid;
@@ -150,7 +150,7 @@ impl Frame {
             put_words(record.words(), base.unwrap_or(&nothing).words(), to);
         }
         put(self.threads.len() as u64, to);
-        let nothing = zero_thread();
+        let nothing = zeros(ThreadRecord::words_mut);
         let bases = by_tid(&before.threads);
         for thread in &self.threads {
             put(thread.tid.into(), to);
@@ -171,7 +171,7 @@ impl Frame {
         };
         put(exits.len() as u64 + 1, to);
         put(self.lost_exits, to);
-        let nothing = zero_exit();
+        let nothing = zeros(ExitRecord::words_mut);
         for exit in exits {
             let record = exit.to_exit_record(0, None, 0);
             put_words(record.words(), nothing.words(), to);
@@ -221,7 +221,7 @@ impl Frame {
             let pid = last.checked_add(gap).filter(|_| i == 0 || gap > 0);
             last = pid.ok_or(Error::Damaged("processes are not in order"))?;
             let base = find_from(&before, &mut at, last);
-            let mut record = base.copied().unwrap_or_else(zero_record);
+            let mut record = base.copied().unwrap_or_else(|| zeros(Record::words_mut));
             input.words(record.words_mut())?;
             // Readers search by this id, so it must match.
             if record.identity.tgid != last {
@@ -240,7 +240,7 @@ impl Frame {
         for _ in 0..count {
             let tid = input.small()?;
             let base = bases.get(&tid).map(|&at| before[at]);
-            let mut thread = base.unwrap_or_else(zero_thread);
+            let mut thread = base.unwrap_or_else(|| zeros(ThreadRecord::words_mut));
             input.words(thread.words_mut())?;
             if thread.tid != tid {
                 return Err(Error::Damaged("a thread has two ids"));
@@ -260,7 +260,7 @@ impl Frame {
         self.lost_exits = input.number()?;
         let mut exits = Vec::new();
         for _ in 0..count {
-            let mut record = zero_exit();
+            let mut record = zeros(ExitRecord::words_mut);
             input.words(record.words_mut())?;
             exits.push(Exit::from_exit_record(&record));
         }
@@ -269,24 +269,11 @@ impl Frame {
     }
 }
 
-// A record without one before it is stored as the differences to zeros.
-
-fn zero_record() -> Record {
-    let mut record = Record::default();
-    record.words_mut().fill(0);
+/// A record without one before it is stored as the differences to zeros.
+fn zeros<T: Default>(words_mut: impl Fn(&mut T) -> &mut [u64]) -> T {
+    let mut record = T::default();
+    words_mut(&mut record).fill(0);
     record
-}
-
-fn zero_thread() -> ThreadRecord {
-    let mut thread = ThreadRecord::default();
-    thread.words_mut().fill(0);
-    thread
-}
-
-fn zero_exit() -> ExitRecord {
-    let mut exit = ExitRecord::default();
-    exit.words_mut().fill(0);
-    exit
 }
 
 fn check(count: usize, size: usize) -> Result<(), Error> {

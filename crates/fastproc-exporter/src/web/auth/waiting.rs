@@ -5,7 +5,7 @@
 //! others.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -36,9 +36,8 @@ struct Waiter {
 struct Queue {
     /// Oldest first.
     waiters: Vec<Waiter>,
-    doubted: HashSet<Client>,
-    /// The same, oldest first.
-    doubted_since: VecDeque<Client>,
+    /// With a number that grows from one to the next.
+    doubted: HashMap<Client, u64>,
 }
 
 impl Queue {
@@ -48,7 +47,7 @@ impl Queue {
     }
 
     fn is_doubted(&self, client: Client) -> bool {
-        self.doubted.contains(&client)
+        self.doubted.contains_key(&client)
     }
 
     /// Unless a password is being checked, begins with the oldest request of a client that `random` chooses.
@@ -101,18 +100,16 @@ impl Waiting {
 
     /// This client has shown a right or a wrong password.
     pub(super) fn learn(&self, client: Client, is_right: bool) {
-        let mut queue = self.lock();
+        let doubted = &mut self.lock().doubted;
         if is_right {
-            if queue.doubted.remove(&client) {
-                queue.doubted_since.retain(|&other| other != client);
+            doubted.remove(&client);
+        } else if !doubted.contains_key(&client) {
+            let numbers = || doubted.values().copied();
+            let (first, next) = (numbers().min(), numbers().max().map_or(0, |last| last + 1));
+            if doubted.len() == DOUBTED {
+                doubted.retain(|_, number| Some(*number) != first);
             }
-        } else if queue.doubted.insert(client) {
-            queue.doubted_since.push_back(client);
-            if queue.doubted.len() > DOUBTED
-                && let Some(oldest) = queue.doubted_since.pop_front()
-            {
-                queue.doubted.remove(&oldest);
-            }
+            doubted.insert(client, next);
         }
     }
 
@@ -270,8 +267,6 @@ mod tests {
         assert!(!waiting.doubts(client(0)) && waiting.doubts(client(1)));
         waiting.learn(client(1), true);
         assert!(!waiting.doubts(client(1)));
-        let queue = waiting.lock();
-        assert_eq!(queue.doubted.len(), queue.doubted_since.len());
-        assert_eq!(queue.doubted.len(), DOUBTED - 1);
+        assert_eq!(waiting.lock().doubted.len(), DOUBTED - 1);
     }
 }
