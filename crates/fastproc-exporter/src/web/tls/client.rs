@@ -1,6 +1,10 @@
 //! Checks of client certificates.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    collections::HashSet,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio_rustls::rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
@@ -16,12 +20,16 @@ use tokio_rustls::rustls::{
     },
 };
 use x509_cert::{
-    Certificate,
+    Certificate, Version,
     der::{Decode, oid::ObjectIdentifier},
     ext::pkix::{ExtendedKeyUsage, SubjectAltName, name::GeneralName},
 };
 
 use super::section::{ClientAuth, Section};
+use crate::say;
+
+/// The most subjects of old certificates that are named in the log: every client can show others.
+const NAMED: usize = 16;
 
 /// The verifier for this section. `None`: no certificate is requested.
 pub(super) fn verifier(
@@ -49,6 +57,7 @@ pub(super) fn verifier(
         known,
         mandatory: auth.is_mandatory(),
         allowed_sans: section.client_allowed_sans.clone(),
+        old: Mutex::default(),
         algorithms,
     })))
 }
@@ -64,7 +73,29 @@ struct Verifier {
     mandatory: bool,
     /// One of its names must be among these.
     allowed_sans: Option<Vec<String>>,
+    /// The subjects of certificates that were refused because they are not of X.509 version 3.
+    old: Mutex<HashSet<String>>,
     algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Verifier {
+    /// Refuses a certificate that is not of X.509 version 3, which Go admits and rustls does not, and says so.
+    fn refuse_if_old(&self, certificate: &[u8]) -> Result<(), CertificateError> {
+        let certificate = Certificate::from_der(certificate).map(|read| read.tbs_certificate);
+        // The other checks judge one that cannot be read.
+        let Some(certificate) = certificate.ok().filter(|read| read.version != Version::V3) else {
+            return Ok(());
+        };
+        let subject = certificate.subject.to_string();
+        let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
+        if old.len() < NAMED && old.insert(subject.clone()) {
+            say(&format!(
+                "a client with the certificate of {subject} is refused, because the certificate is not of X.509 version 3; \
+                 sign it with extensions, as openssl x509 -req -extfile does"
+            ));
+        }
+        Err(CertificateError::ApplicationVerificationFailure)
+    }
 }
 
 impl ClientCertVerifier for Verifier {
@@ -83,6 +114,7 @@ impl ClientCertVerifier for Verifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        self.refuse_if_old(end_entity)?;
         if self.known.iter().any(|known| known == end_entity) {
             is_for_clients_now(end_entity, now)?;
         } else if let Some(chain) = &self.chain {
@@ -177,7 +209,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 mod tests {
     use std::time::Duration;
 
-    use tokio_rustls::rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls::{crypto::ring, pki_types::pem::PemObject};
 
     use super::*;
 
@@ -194,6 +226,18 @@ IQC0tCo2ciu1GwwsnM33YZOmKSGjjk0p1Ku2vX3NpnkITwIgMWcPyYQNJacmLk2t
 ZRCQ14W8ly7iqUFeTzVRKtmxAXQ=
 -----END CERTIFICATE-----
 ";
+    /// A self-signed certificate of version 1, whose subject has a terminal's escape.
+    const OLD: &[u8] = b"\
+-----BEGIN CERTIFICATE-----
+MIIBHzCBxwIUf/McoX0giJ3zrJpqyOUrAQdd/t4wCgYIKoZIzj0EAwIwEjEQMA4G
+A1UEAwwHb2xkG1sySjAgFw0yNjExMjgwOTA0MTRaGA8yMTI2MTEwNDA5MDQxNFow
+EjEQMA4GA1UEAwwHb2xkG1sySjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABLbE
+h6ya4OCzLhbKnFHWW5O1KG5oc3fsMtmVZfwtqNrkOaFOLiGTqoyndlx0OBBhcI5Y
+/rHw0ftH0L3bOWnLKuUwCgYIKoZIzj0EAwIDRwAwRAIgB7dhwVKqSDD0UrhM5q/L
+hoxhbwMp6otmR9s8ys7+6Z8CIH0l3+UjveXw2Sc+w2qJxOXJVhuimIl++7XsUrsc
+ovbI
+-----END CERTIFICATE-----
+";
     const VALID_FROM: u64 = 1_795_846_023;
     const VALID_UNTIL: u64 = VALID_FROM + 10 * 86_400;
 
@@ -207,5 +251,25 @@ ZRCQ14W8ly7iqUFeTzVRKtmxAXQ=
         assert_eq!(at(VALID_FROM - 1), Err(CertificateError::NotValidYet));
         assert_eq!((at(VALID_FROM), at(VALID_UNTIL)), (Ok(()), Ok(())));
         assert_eq!(at(VALID_UNTIL + 1), Err(CertificateError::Expired));
+    }
+
+    #[test]
+    fn a_certificate_of_version_1_is_refused_and_its_subject_is_said_once() {
+        let verifier = Verifier {
+            chain: None,
+            known: Vec::new(),
+            mandatory: true,
+            allowed_sans: None,
+            old: Mutex::default(),
+            algorithms: ring::default_provider().signature_verification_algorithms,
+        };
+        let admits = |pem| {
+            let certificate = CertificateDer::from_pem_slice(pem).expect("a certificate");
+            let verified = verifier.verify_client_cert(&certificate, &[], UnixTime::now());
+            verified.is_ok()
+        };
+        assert_eq!([CLIENT, OLD, OLD].map(admits), [true, false, false]);
+        let said: Vec<_> = verifier.old.lock().expect("no panic").drain().collect();
+        assert_eq!(said, ["CN=old\u{1b}[2J"]);
     }
 }
