@@ -460,8 +460,8 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
     let unseen = exporter.unseen();
     if !unseen.is_empty() {
         say(&format!(
-            "it does not have the host's network namespace, so these are left out: {}; set hostNetwork: true in Kubernetes, or use \
-             docker run --network=host --uts=host",
+            "it does not have the host's network namespace, or may not see that, so these are left out: {}; set hostNetwork: true in \
+             Kubernetes, use docker run --network=host --uts=host, or give it CAP_SYS_PTRACE",
             unseen.join(", ")
         ));
     }

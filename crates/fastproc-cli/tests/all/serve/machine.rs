@@ -187,3 +187,28 @@ fn metrics_of_another_network_are_left_out_with_a_reason() {
         once.stderr
     );
 }
+
+#[test]
+fn a_name_that_cannot_be_compared_with_that_of_process_1_is_left_out() {
+    let folder = Folder::new("network");
+    let proc = format!("--path.procfs={}/proc", folder.display());
+    let flags = [
+        &*proc,
+        "--collector.uname",
+        "--collector.netclass",
+        "--collector.netdev",
+    ];
+    let inner = r#"mkdir "$0/proc"; mount -t proc none "$0/proc"; "#.to_owned() + WITHOUT_PTRACE;
+    let Some(once) = Once::take(&folder, "", &inner, &flags) else {
+        return;
+    };
+    let get = |name| once.metrics.all(name, &[]).count();
+    assert_eq!(get("node_network_receive_bytes_total"), 1, "it is its lo");
+    let left_out = ["node_uname_info", "node_network_up"].map(get);
+    assert_eq!(left_out, [0, 0], "{}", once.stderr);
+    assert!(
+        once.stderr.contains("node_uname_info, the devices"),
+        "{}",
+        once.stderr
+    );
+}

@@ -23,7 +23,8 @@ pub struct Machine {
     pub(super) root: Arc<OwnedFd>,
     /// Where that is mounted here. `None`: it is the root that the first process has.
     pub(super) folder: Option<PathBuf>,
-    /// Whether this process has its network, and its name. What cannot be compared counts as the same.
+    /// Whether this process has its network, and its name. What cannot be compared is another one if a folder is named in
+    /// which the processes of the machine are; otherwise those of this process are meant.
     pub(super) has_network: bool,
     pub(super) has_name: bool,
 }
@@ -53,7 +54,9 @@ impl Machine {
                 };
                 link.map(|link| link.ino()).ok()
             };
-            of("1").is_none_or(|first| of("self") == Some(first))
+            of("1").map_or(!proc_root::is_elsewhere(), |first| {
+                of("self") == Some(first)
+            })
         };
         Ok(Self {
             root: Arc::new(root),
@@ -63,13 +66,14 @@ impl Machine {
         })
     }
 
-    /// The folder of its network devices.
-    pub(super) fn devices(&self) -> PathBuf {
+    /// The folder of its network devices. `None`: it cannot be reached.
+    pub(super) fn devices(&self) -> Option<PathBuf> {
         const FOLDER: &str = "sys/class/net";
         if self.has_network || sys_root::is_elsewhere() {
-            return sys_root::path("/sys/class/net").into_owned();
+            return Some(sys_root::path("/sys/class/net").into_owned());
         }
         // A mounted sysfs has the devices of the network in which it was mounted.
-        format!("/proc/self/fd/{}/{FOLDER}", self.root.as_raw_fd()).into()
+        let is_own = self.folder.as_deref() == Some(Path::new("/"));
+        (!is_own).then(|| format!("/proc/self/fd/{}/{FOLDER}", self.root.as_raw_fd()).into())
     }
 }

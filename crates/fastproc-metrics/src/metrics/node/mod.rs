@@ -232,16 +232,14 @@ impl NodeMetrics {
                 storage::disk_infos(&self.files.diskstats, exclude)
             });
         }
-        if self.switches.netdev.is_some() {
+        let folder = self.machine.devices();
+        if let (Some(_), Some(folder)) = (&self.switches.netdev, &folder) {
             scrapes.collect("netdev", || {
-                let folder = self.machine.devices();
-                network::read_nohandler(&self.files.net_dev, &folder, &mut self.nohandler);
+                network::read_nohandler(&self.files.net_dev, folder, &mut self.nohandler);
             });
         }
-        if let Some(exclude) = &self.switches.netclass {
-            self.devices = scrapes.collect("netclass", || {
-                netclass::read(&self.machine.devices(), exclude)
-            });
+        if let (Some(exclude), Some(folder)) = (&self.switches.netclass, &folder) {
+            self.devices = scrapes.collect("netclass", || netclass::read(folder, exclude));
         }
         // This thread is started only after privileges were dropped, which belong to threads.
         if let Some(folders) = &self.switches.textfile {
@@ -264,7 +262,8 @@ impl NodeMetrics {
         }
     }
 
-    /// Metrics that are left out because this process has another network or another name than the machine.
+    /// Metrics that are left out because this process has another network or another name than the machine, or may not
+    /// see whether it has.
     pub(super) fn unseen(&self) -> Vec<&'static str> {
         let machine = &self.machine;
         let unseen = [
@@ -272,6 +271,10 @@ impl NodeMetrics {
             (
                 "node_nf_conntrack_entries and its limit",
                 self.switches.conntrack && !machine.has_network,
+            ),
+            (
+                "the devices of the netclass collector",
+                self.switches.netclass.is_some() && machine.devices().is_none(),
             ),
         ];
         let unseen = unseen.into_iter().filter(|(_, is_left_out)| *is_left_out);

@@ -3,6 +3,7 @@
 mod parse;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     ffi::OsStr,
     fs::{self, File, Metadata},
@@ -242,11 +243,7 @@ impl Textfiles {
     pub(super) fn write(&self, text: &mut Exposition) {
         for family in &self.merged {
             let help = family.help.clone().unwrap_or_else(|| {
-                let files: Vec<String> = family
-                    .files
-                    .iter()
-                    .map(|path| path.display().to_string())
-                    .collect();
+                let files: Vec<_> = family.files.iter().map(|path| name_of(path)).collect();
                 format!("Metric read from {}", files.join(", "))
             });
             // As a counter it would have the other family's name in OpenMetrics.
@@ -275,14 +272,15 @@ impl Textfiles {
             text.family(&MTIME);
         }
         for (path, kept) in right {
-            let label = format!(
-                "file=\"{}\"",
-                escape(&names::text(path.as_os_str().as_bytes()))
-            );
+            let label = format!("file=\"{}\"", escape(&name_of(path)));
             text.series(MTIME.name, &label, "", Value::Signed(kept.mtime));
         }
         text.one(&ERROR, Value::Whole((!self.left_out.is_empty()).into()));
     }
+}
+
+fn name_of(path: &Path) -> Cow<'_, str> {
+    names::text(path.as_os_str().as_bytes())
 }
 
 /// In `OpenMetrics` a counter's family has no `_total`.
@@ -343,9 +341,21 @@ mod tests {
 
     use super::*;
 
+    /// As `node_exporter` writes it; a name that is not UTF-8 has the text that the label `file` has.
     #[test]
-    fn a_help_text_is_one_line() {
-        assert_eq!(help_text("a\\b\nc"), "a\\\\b\\nc");
+    fn a_help_text_is_one_line_with_the_names_of_the_files() {
+        let folder = Folder::new("textfiles");
+        let path = folder.join(OsStr::from_bytes(b"a\\b\nc\xff.prom"));
+        fs::write(&path, "node_left 1\n").expect("the file is written");
+        let mut textfiles = Textfiles::new(vec![folder.to_path_buf()], &[]);
+        textfiles.read();
+        let mut text = Exposition::new(Format::Prometheus, Vec::new());
+        textfiles.write(&mut text);
+        let text = String::from_utf8(text.finish()).expect("UTF-8");
+        let name = format!(r"{}/a\\\\b\nc\\xff.prom", folder.display());
+        let help = format!("# HELP node_left Metric read from {name}\n");
+        let label = format!("{{file=\"{name}\"}}");
+        assert!(text.contains(&help) && text.contains(&label), "{text}");
     }
 
     /// As the collecting process holds them: another user than root, with `CAP_DAC_READ_SEARCH`.
