@@ -29,8 +29,9 @@ TIMEOUT = 600
 
 @pytest.fixture
 def sleeper() -> Any:
-    """An idle process whose name is too long for the kernel."""
-    program = "import time; print(flush=True); time.sleep(600)"
+    """An idle process whose name is too long for the kernel; if root starts it, with ids that all differ."""
+    become = "os.setresgid(4, 5, 6); os.setresuid(1, 2, 3)" if os.geteuid() == 0 else "pass"
+    program = f"import os, time; {become}; print(flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()

@@ -42,7 +42,8 @@ status, exit_code and final. The other fields are unknown, and refused as column
 
 cmdline has the arguments with which the process executed its program; if it executed nothing, those
 of the process that forked it. It is unknown if that exec or the fork was not recorded, for example
-before this command started. At most 4 KiB are kept; 1 KiB while the lines that are kept exceed 4
+before this command started, or if the process that executed the program ended more than 10 seconds
+earlier. At most 4 KiB are kept; 1 KiB while the lines that are kept exceed 4
 MiB, and 512 bytes while a quarter of the ring buffer is unread. If a line is cut, cmdline_cut is
 true: a table shows … at the end, JSON has \"cmdline_cut\":true after it, and CSV marks it only in
 the column cmdline_cut, if you ask for that. A filter shows a process if what is missing of its
@@ -377,5 +378,39 @@ impl Stream {
         };
         let (writer, lookup) = (&mut self.writer, &mut self.lookup);
         Ok(writer.write(rows, lookup, &mut self.output)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_ended_before_the_command_began_is_not_shown() {
+        let host = Host::read().expect("facts about this machine");
+        let mut stream = Stream {
+            lookup: Lookup::new(&host, true).expect("a lookup"),
+            writer: Format::Ndjson.writer(Layout {
+                columns: Vec::new(),
+                headings: false,
+                may_drop: false,
+                follows: Follows::Continued,
+                no_formulas: false,
+            }),
+            selection: Selection::default(),
+            filter: None,
+            execs: false,
+            began_ns: 10,
+            undated: Vec::new(),
+            left: 9,
+            shown: 0,
+            output: Output::default(),
+        };
+        let mut exit = Exit::default();
+        for end_ns in [9, 10, 11] {
+            exit.end_ns = Some(end_ns);
+            stream.show_exit(&exit, None).expect("it is not written");
+        }
+        assert_eq!(stream.shown, 2);
     }
 }

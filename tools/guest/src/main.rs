@@ -27,23 +27,23 @@ const NOBODY: u32 = 65534;
 /// Where, and as whom, a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// As a user without any capability.
+    /// It runs as a user without any capability.
     Nobody,
-    /// As a user who may only load programs that read (`CAP_BPF`, `CAP_PERFMON`).
+    /// It runs as a user who may only load programs that read (`CAP_BPF`, `CAP_PERFMON`).
     Reader,
-    /// As root, in a pid namespace with its own `/proc`.
+    /// It runs as root, in a pid namespace with its own `/proc`.
     PidNamespace,
-    /// As root of a user namespace that has no other user.
+    /// It runs as root of a user namespace that has no other user.
     UserNamespace,
-    /// As root, in a cgroup namespace that begins at its own cgroup, with a mount of its own hierarchy.
+    /// It runs as root, in a cgroup namespace that begins at its own cgroup, with a mount of its own hierarchy.
     CgroupNamespace,
-    /// Unchanged, with the `/proc` of its pid namespace: the inner half of `PidNamespace`.
+    /// It runs unchanged, with the `/proc` of its pid namespace: the inner half of `PidNamespace`.
     OwnProc,
-    /// Unchanged, under a profile of `AppArmor` that does not let it read other processes.
+    /// It runs unchanged, under a profile of `AppArmor` that does not let it read other processes.
     Confined,
-    /// Under the profile for a service.
+    /// It runs under the profile for a service.
     Service,
-    /// Under the profile for the exporter in clusters.
+    /// It runs under the profile for the exporter in clusters.
     Pod,
 }
 

@@ -314,6 +314,9 @@ mod tests {
         assert_eq!(columns("rss:9=R"), [column("R", 9)]);
         assert_eq!(columns("rss=A-LONG-ONE"), [column("A-LONG-ONE", 10)]);
         assert_eq!(columns("cgroup_id"), [("CGROUP_ID".to_owned(), None)]);
+        let fields = parse("uid,ruid,gid,rgid").expect("columns").into_iter();
+        let fields: Vec<_> = fields.map(|column| column.field.name).collect();
+        assert_eq!(fields, ["euid", "ruid", "egid", "rgid"]);
         let error = |list| parse(list).expect_err(list).to_string();
         for list in ["%p,%c", "%p=", "%p%", "%p x"] {
             assert!(parse(list).is_err(), "{list}");

@@ -99,3 +99,34 @@ impl fmt::Display for Counted {
         write!(f, "{number} {}", if number == 1 { one } else { many })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fastproc::{SnapshotStats, SourceKind, Table, record::Record};
+
+    use super::*;
+
+    #[test]
+    fn a_summary_counts_what_was_read_and_what_is_shown() {
+        let table = Table {
+            records: &[Record::default(); 3],
+            ..Table::default()
+        };
+        let mut stats = SnapshotStats::recorded(SourceKind::Bpf, 0, Duration::from_micros(1500));
+        (stats.torn, stats.missed, stats.left_out, stats.lost_exits) = (1, 2, 4, 1);
+        let summary = |shown| Summary {
+            snapshot: Snapshot::recorded(table, stats),
+            ended: Some(2),
+            shown,
+            threads: false,
+            fallback: Some("why"),
+        };
+        let read = "fastproc: read 3 processes and 2 exits from bpf in 1.500 ms";
+        let rest = "; 1 exit lost; 1 changed while being read, and read from /proc; 2 missed by the walk and read from \
+                    /proc; 4 processes left out, whose text in /proc cannot be parsed; why";
+        assert_eq!(summary(5).line(), format!("{read}{rest}"));
+        assert_eq!(summary(4).line(), format!("{read}, showed 4{rest}"));
+    }
+}

@@ -409,3 +409,19 @@ fn write_interrupts(text: &mut Exposition, interrupts: &Interrupts) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exposition::Format;
+
+    #[test]
+    fn the_devices_of_an_interrupt_are_escaped() {
+        let text = b"  CPU0\n 7:          3 IO-APIC 7-edge a\"b, c\\d\n";
+        let mut shown = Exposition::new(Format::Prometheus, Vec::new());
+        write_interrupts(&mut shown, &Interrupts::parse(text).expect("a row"));
+        let shown = String::from_utf8(shown.finish()).expect("UTF-8");
+        let labels = r#"{cpu="0",type="7",info="IO-APIC",devices="7-edge a\"b, c\\d"} 3"#;
+        assert!(shown.contains(labels), "{shown}");
+    }
+}

@@ -11,7 +11,7 @@ use std::{
 };
 
 use fastproc::cgroups::{Baseline, Cgroups, Fields, Source, TextFile, record::Pressure};
-use fastproc_testbed::{Brackets, gate, wait_for, wait_until};
+use fastproc_testbed::{gate, wait_for, wait_until};
 use rustix::{
     io::Errno,
     process::Pid,
@@ -88,12 +88,14 @@ impl Drop for Tree {
     }
 }
 
-/// A process in a cgroup that has used a CPU, and sleeps until it receives a line or this value is dropped.
+/// A process in a cgroup that has used a CPU, mostly in kernel mode, and sleeps until it receives a line or this value is
+/// dropped.
 struct Member(Child);
 
 impl Member {
     fn new(folder: &Path) -> Self {
-        let script = "echo $$ > $0/cgroup.procs; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read x && while :; do :; done";
+        let script = "echo $$ > $0/cgroup.procs; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
+                      head -c 500M /dev/zero > /dev/null; echo; read x && while :; do :; done";
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(script)
@@ -146,19 +148,21 @@ fn both_sources_say_what_the_kernels_files_say() {
     for source in [Source::Bpf, Source::Files] {
         let mut cgroups = open(source, Fields::all());
         assert_eq!(cgroups.source(), source);
-        // A process may report that it sleeps before it has left its CPU.
-        let mut brackets = Brackets::new();
-        let (kernel, text) = wait_for("a cgroup that stands still", || {
-            let kernel = || fs::read_to_string(used.join("cpu.stat")).expect("the file is read");
-            brackets.read(kernel, || {
-                let snapshot = cgroups.snapshot().expect("a snapshot");
-                let found = snapshot
-                    .find(&tree.path("/used"))
-                    .expect("the cgroup is shown");
-                let mut text = Vec::new();
-                assert!(snapshot.render(found, TextFile::CpuStat, &mut text));
-                text
-            })
+        let mut look = || {
+            let snapshot = cgroups.snapshot().expect("a snapshot");
+            let found = snapshot
+                .find(&tree.path("/used"))
+                .expect("the cgroup is shown");
+            let mut text = Vec::new();
+            assert!(snapshot.render(found, TextFile::CpuStat, &mut text));
+            (text, found.cpu().map(|cpu| cpu.usage_ns))
+        };
+        // A process may report that it sleeps before it has left its CPU. The kernel remembers the times that it has shown,
+        // so only what is read before them shows how it makes them of the samples.
+        let (text, kernel) = wait_for("a cgroup that stands still", || {
+            let (text, usage) = look();
+            let kernel = fs::read_to_string(used.join("cpu.stat")).expect("the file is read");
+            (look().1 == usage).then_some((text, kernel))
         });
         assert_eq!(String::from_utf8_lossy(&text), kernel, "{source}");
         assert!(!kernel.starts_with("usage_usec 0\n"), "it has used a CPU");

@@ -1,13 +1,13 @@
-//! The library on the running kernel, against the kernel's own texts and against slow and simple code. One program, because
-//! each one links everything; `scripts/run-tests` runs each test in a process of its own.
+//! These tests compare the library on the running kernel with the kernel's own texts, and with slow and simple code. They are
+//! one program, because each one links everything; `scripts/run-tests` runs each test in a process of its own.
 //!
-//! - processes: `walks` (the BPF sources: storms, kept records, threads, sums), `procfs`, `kernel_bytes`,
-//!   `examples`
-//! - opening where something is missing: `opening`, `growth`, `unknown_kernel`
-//! - exited processes: `exits`, `exits_leaders`, `exits_pids`
-//! - counters of the machine, and cgroups: `counters_live`, `counters_latency`, `counters_text`, `cgroups`
-//! - texts without a kernel: `text_live`, `text_properties`, `status_formats`
-//! - what is generated: `field_table`, `prebuilt`, `public_api`, `tags`
+//! - `walks` tests the BPF sources (storms, kept records, threads, sums), and `procfs`, `kernel_bytes`, `children` and `examples`
+//!   test processes.
+//! - `opening`, `growth` and `unknown_kernel` open the library where something is missing.
+//! - `exits`, `exits_leaders` and `exits_pids` record exited processes.
+//! - `counters_live`, `counters_latency`, `counters_text` and `cgroups` read the machine's counters and its cgroups.
+//! - `text_live`, `text_properties` and `status_formats` test texts without a kernel.
+//! - `field_table`, `prebuilt`, `public_api` and `tags` check what is generated.
 //!
 //! A test of one module without the kernel belongs beside its code in `src`.
 

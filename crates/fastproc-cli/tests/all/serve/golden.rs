@@ -29,6 +29,7 @@ fn golden_groups_are_named_by_configurations_and_flags() {
         "--procnames renamed",
         "--procnames renamed --recheck",
         "--procnames renamed --recheck-with-time-limit 1ms",
+        "--procnames renamed --recheck-with-time-limit 99999h",
         "--max-groups 2",
         "--max-groups 2 --rank memory",
         "--max-groups 2 --rank cpu",

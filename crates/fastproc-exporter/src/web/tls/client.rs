@@ -270,6 +270,6 @@ ovbI
         };
         assert_eq!([CLIENT, OLD, OLD].map(admits), [true, false, false]);
         let said: Vec<_> = verifier.old.lock().expect("no panic").drain().collect();
-        assert_eq!(said, ["CN=old\u{1b}[2J"]);
+        assert_eq!(said, [r"CN=old\1b[2J"]);
     }
 }

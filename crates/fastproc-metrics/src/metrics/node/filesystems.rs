@@ -134,16 +134,8 @@ impl Filesystems {
         let answers = self.askers.ask(places);
         for ((_, values), stat) in self.found.iter_mut().zip(answers) {
             if let Some(stat) = stat.flatten() {
-                let bytes = |blocks: u64| Some(blocks.saturating_mul(stat.f_bsize as u64));
-                *values = [
-                    bytes(stat.f_blocks),
-                    bytes(stat.f_bfree),
-                    bytes(stat.f_bavail),
-                    Some(stat.f_files),
-                    Some(stat.f_ffree),
-                    values[5],
-                    Some(0),
-                ];
+                values[..5].copy_from_slice(&figures(&stat));
+                values[6] = Some(0);
             }
         }
     }
@@ -163,6 +155,12 @@ impl Filesystems {
             }
         }
     }
+}
+
+fn figures(stat: &StatFs) -> [Option<u64>; 5] {
+    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_bsize as u64);
+    let [size, free, available] = [stat.f_blocks, stat.f_bfree, stat.f_bavail].map(bytes);
+    [size, free, available, stat.f_files, stat.f_ffree].map(Some)
 }
 
 /// The devices of mounts, by their numbers, which no two mounts of any namespace share.
@@ -266,6 +264,14 @@ mod tests {
             r#"device="//srv/My Share",mountpoint="/mnt/a b",fstype="cifs""#,
         ];
         assert_eq!(labels, expected);
+    }
+
+    #[test]
+    fn space_that_only_root_may_use_is_not_available() {
+        let mut stat = rustix::fs::statfs("/").expect("there is a root");
+        (stat.f_bsize, stat.f_files, stat.f_ffree) = (512, 5, 4);
+        (stat.f_blocks, stat.f_bfree, stat.f_bavail) = (3, 2, 1);
+        assert_eq!(figures(&stat), [1536, 1024, 512, 5, 4].map(Some));
     }
 
     #[test]
