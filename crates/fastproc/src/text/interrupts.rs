@@ -31,6 +31,11 @@ impl Row {
     }
 }
 
+/// What the kernel writes before the first count. On arm64 `IPI0` has no space if numbers have fewer than four digits.
+fn gap(label: &[u8], indent: usize) -> &'static str {
+    if label.len() + 8 > indent { "" } else { " " }
+}
+
 /// The values of `/proc/interrupts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interrupts {
@@ -67,8 +72,10 @@ impl Interrupts {
                 ..Row::default()
             };
             let mut rest = &line[colon + 1..];
-            while row.counts.len() < interrupts.cpus.len() && rest.len() >= COLUMN {
-                let (column, after) = rest.split_at(COLUMN);
+            let mut width = COLUMN - 1 + gap(&row.label, interrupts.indent).len();
+            while row.counts.len() < interrupts.cpus.len() && rest.len() >= width {
+                let (column, after) = rest.split_at(width);
+                width = COLUMN;
                 let Some(count) =
                     digits(column.trim_ascii_start()).and_then(|count| u32::try_from(count).ok())
                 else {
@@ -118,8 +125,10 @@ impl Renderer {
             for row in &interrupts.rows {
                 to.bytes(&row.label);
                 to.puts(":");
+                let mut gap = gap(&row.label, interrupts.indent);
                 for &count in &row.counts {
-                    to.number_width(" ", u64::from(count), COLUMN - 1);
+                    to.number_width(gap, u64::from(count), COLUMN - 1);
+                    gap = " ";
                 }
                 to.bytes(&row.rest);
                 to.puts("\n");

@@ -229,6 +229,21 @@ fn interrupts_of_machines_of_all_sizes() {
 }
 
 #[test]
+fn a_label_wider_than_numbers_has_no_space_before_its_counts() {
+    let kernel = "           CPU0       CPU1       \n 11:        728        796 GIC-0  27 Level     arch_timer\n\
+                  IPI0:        86         91       Rescheduling interrupts\nErr:          0\n";
+    let interrupts = Interrupts::parse(kernel.as_bytes()).expect("it parses");
+    assert_eq!(
+        interrupts.row("IPI0").expect("the row exists").counts,
+        [86, 91]
+    );
+    assert_eq!(
+        text(interrupts::Renderer::default().render(&interrupts)),
+        kernel
+    );
+}
+
+#[test]
 fn malformed_counter_texts_are_errors_with_line_and_byte() {
     let error = MachineStat::parse(b"cpu  1 2 3 4 5 6 7 8 9 x\n").expect_err("x is no number");
     assert_eq!((error.line, error.byte), (1, 24));
