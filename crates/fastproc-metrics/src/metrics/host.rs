@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn the_devices_of_an_interrupt_are_escaped() {
-        let text = b"  CPU0\n 7:          3 IO-APIC 7-edge a\"b, c\\d\n";
+        let text = b"           CPU0       \n  7:          3 IO-APIC 7-edge a\"b, c\\d\n";
         let mut shown = Exposition::new(Format::Prometheus, Vec::new());
         write_interrupts(&mut shown, &Interrupts::parse(text).expect("a row"));
         let shown = String::from_utf8(shown.finish()).expect("UTF-8");
