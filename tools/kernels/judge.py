@@ -43,9 +43,12 @@ class Outcome:
         self.reports: list[Json] = []
         self.metrics: list[str] = []
         complete = re.search(rf"(?ms)^@begin {scenario} \S+$(.*?)^@end {scenario}$", text)
-        part = complete[1] if complete else text.partition(f"@begin {scenario} ")[2].partition("\n@begin ")[0]
         if not complete:
+            # What follows from a part of a report says nothing.
             self.wrong.append(given_up or "the kernel panicked or restarted before the end of the scenario")
+            self.wrong += re.findall(r"(?m)^@wrong (.*)$", text.partition(f"@begin {scenario} ")[2].partition("\n@begin ")[0])
+            return
+        part = complete[1]
         runs = re.findall(r"(?ms)^@run (.*?)$\n(.*?)^@status (\d+)$", part)
         for name, said, status in runs:
             shown = {

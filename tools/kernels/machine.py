@@ -144,6 +144,8 @@ class Boot:
     scenarios: list[str]
     # Why it was given up, if it was.
     given_up: str = ""
+    # What follows the scenario's name in the names of its results.
+    suffix: str = ""
     report: str = ""
     console: str = ""
     seconds: float = 0
@@ -154,6 +156,7 @@ class Boot:
         arch = architecture(self.series)
         program, package = EMULATORS[arch]
         name = self.scenarios[0] if len(self.scenarios) == 1 else "several"
+        name += self.suffix
         report, console, disk = (results / f"{self.release}-{name}.{kind}" for kind in ("report", "console", "disk"))
         for path in (report, console):
             path.write_bytes(b"")

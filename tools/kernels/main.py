@@ -200,6 +200,7 @@ class Run:
         bad = {(outcome.series, outcome.scenario): outcome for outcome in outcomes if outcome.wrong}
         for boot in boots:
             boot.scenarios = [scenario for scenario in boot.scenarios if (boot.series, scenario) in bad]
+            boot.suffix = "-again"
         second = {}
         for outcome in self.boot([boot for boot in boots if boot.scenarios]):
             key = (outcome.series, outcome.scenario)

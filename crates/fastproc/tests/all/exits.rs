@@ -489,7 +489,7 @@ fn account() -> Result<(), String> {
     let waiting = std::thread::spawn(move || child.wait());
     let (mut known_ns, mut ended, mut final_ones, mut lost) = (0_u64, 0, 0, 0);
     let (mut seen, mut lines) = (HashSet::new(), 0);
-    wait_until("all exits of the cgroup", || {
+    let mut look = || {
         // Several exit between two snapshots.
         std::thread::sleep(Duration::from_millis(50));
         let now = collector.snapshot().expect("a snapshot");
@@ -523,7 +523,12 @@ fn account() -> Result<(), String> {
             .sum::<u64>();
         before.set(&now);
         lost > 0 || seen.len() >= PROCESSES
-    });
+    };
+    // An emulated machine takes minutes for this.
+    while !waiting.is_finished() {
+        look();
+    }
+    wait_until("all exits of the cgroup", look);
     let status = waiting
         .join()
         .expect("nothing panics")
