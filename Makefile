@@ -75,14 +75,14 @@ test-storms-short:
 	$(CARGO) build --locked -p fastproc-cli
 	scripts/storms
 
-## make flakes         runs every test program N=20 times on a loaded machine: ONLY=CRATE/PROGRAM, TESTS=NAME, SEED=; tools/flakes/README.md
+## make flakes         runs tests N=20 times on a loaded machine: TESTS='test(walks::)'; tools/flakes/README.md
 .PHONY: flakes
 N ?= 20
-ONLY ?=
+LOAD ?= 10
+TESTS ?= all()
 flakes:
-	scripts/setup build
-	@PYTHONPATH=tools/flakes python3 -m flakes --runs $(N) --only "$(ONLY)" --tests="$(TESTS)" \
-		$(if $(SEED),--seed $(SEED)) $(if $(LOAD),--load $(LOAD)) $(if $(GUARD),--guard $(GUARD))
+	scripts/setup build c exporter
+	@PYTHONPATH=tools/flakes python3 -m flakes $(LOAD) scripts/run-tests all '$(TESTS)' --stress-count $(N)
 
 ## make mutants        seeds faults and checks that the tests catch each: ONLY=NAME; tools/mutants/README.md
 .PHONY: mutants
