@@ -442,7 +442,7 @@ pub fn kernel_release() -> String {
 
 fn examine_cgroups() -> Result<CgroupsReport, cgroups::Error> {
     use cgroups::Fields;
-    let fields = Fields::all() - Fields::PRESSURE - Fields::PRESSURE_AVERAGES;
+    let fields = Fields::ALL_BUT_AVERAGES - Fields::PRESSURE;
     let mut reader = Cgroups::builder().fields(fields).open()?;
     let count = reader.snapshot()?.len();
     Ok(CgroupsReport {

@@ -78,7 +78,7 @@ impl Table {
     /// The groups of fields that columns, order, filter and details need.
     pub fn needs(&self) -> Fields {
         let begin = if self.details.is_some() {
-            Fields::all() - Fields::PRESSURE_AVERAGES
+            Fields::ALL_BUT_AVERAGES
         } else {
             Fields::empty()
         };

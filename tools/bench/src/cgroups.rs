@@ -157,7 +157,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
             .collect()
     };
     let old = Duration::from_secs(24 * 3600);
-    let all = Fields::all() - Fields::PRESSURE_AVERAGES;
+    let all = Fields::ALL_BUT_AVERAGES;
     let by_bpf = all - Fields::PRESSURE;
     let mut cases = Vec::new();
     for (name, count) in [(BASELINE, FILES.len()), ("open-11", WITHOUT_PRESSURE)] {

@@ -327,7 +327,7 @@ fn open(
     bounds: Bounds,
     reason: &mut Option<String>,
 ) -> Result<cgroups::Cgroups, Status> {
-    let all = Fields::all() - Fields::PRESSURE_AVERAGES;
+    let all = Fields::ALL_BUT_AVERAGES;
     let fields = [all - Fields::PRESSURE, all][at];
     let builder = cgroups::Cgroups::builder().fields(fields).bounds(bounds);
     // Not by itself.

@@ -28,86 +28,13 @@ use rustix::{
 const READ: u16 = 4;
 const ENTER: u16 = 1;
 
-/// Of all cgroups.
-const FILES_OF_ALL: Files = Files {
-    needed: "cgroup.stat",
-    others: &["cgroup.events", "cgroup.type"],
-};
-
-/// The files that hold the fields of each group.
-const FILES: [(Fields, Files); 6] = [
-    (
-        Fields::CPU,
-        Files {
-            needed: "cpu.stat",
-            others: &["cpu.max", "cpu.weight"],
-        },
-    ),
-    (
-        Fields::MEMORY,
-        Files {
-            needed: "memory.current",
-            others: &[
-                "memory.peak",
-                "memory.min",
-                "memory.low",
-                "memory.high",
-                "memory.max",
-                "memory.swap.current",
-                "memory.swap.peak",
-                "memory.swap.high",
-                "memory.swap.max",
-                "memory.events",
-                "memory.events.local",
-                "memory.swap.events",
-                "memory.oom.group",
-            ],
-        },
-    ),
-    (
-        Fields::MEMORY_STAT,
-        Files {
-            needed: "memory.stat",
-            others: &[],
-        },
-    ),
-    (
-        Fields::PIDS,
-        Files {
-            needed: "pids.current",
-            others: &["pids.max", "pids.peak"],
-        },
-    ),
-    (
-        Fields::IO,
-        Files {
-            needed: "io.stat",
-            others: &[],
-        },
-    ),
-    (
-        Fields::PRESSURE,
-        Files {
-            needed: "cpu.pressure",
-            others: &["memory.pressure", "io.pressure"],
-        },
-    ),
-];
-
-/// Files of one group of fields.
-#[derive(Clone, Copy, Debug)]
-struct Files {
-    /// Exists if the group does.
-    needed: &'static str,
-    /// Some kernels lack these.
-    others: &'static [&'static str],
-}
-
 /// The permission of one user for one snapshot.
 #[derive(Debug)]
 pub(super) struct Permission {
     reader: Reader,
-    groups: Fields,
+    /// The files that say what a cgroup is, and those of each requested group.
+    identity: Vec<&'static str>,
+    files: Vec<(Fields, Vec<&'static str>)>,
     root: OwnedFd,
     mount: u64,
     /// The cgroups that were met, and whether the user may enter their folders.
@@ -131,14 +58,18 @@ impl Permission {
         });
         let permission = Self {
             reader,
-            groups,
+            identity: Fields::empty().files(),
+            files: (groups - Fields::PRESSURE_AVERAGES)
+                .iter()
+                .map(|group| (group, group.files()))
+                .collect(),
             root,
             mount: of_root.stx_mnt_id,
             folders: HashMap::new(),
         };
         let is_open = is_mount_open
             && allows(&of_root, reader, READ | ENTER)
-            && permission.may_read(&permission.root, FILES_OF_ALL)?;
+            && permission.may_read(&permission.root, &permission.identity)?;
         is_open.then_some(permission).ok_or(Status::Credentials)
     }
 
@@ -159,12 +90,12 @@ impl Permission {
         let Some(folder) = folder else {
             return Ok(None);
         };
-        if !self.may_read(&folder, FILES_OF_ALL)? {
+        if !self.may_read(&folder, &self.identity)? {
             return Ok(None);
         }
-        let had = Fields::from_bits_retain(identity.groups) & self.groups;
+        let had = Fields::from_bits_retain(identity.groups);
         let mut permitted = Fields::empty();
-        for (group, files) in FILES {
+        for &(group, ref files) in &self.files {
             if had.contains(group) && self.may_read(&folder, files)? {
                 permitted |= group;
             }
@@ -186,12 +117,12 @@ impl Permission {
         Ok((is_it && allows(&status, self.reader, READ | ENTER)).then_some(folder))
     }
 
-    fn may_read(&self, folder: &OwnedFd, files: Files) -> Result<bool, Status> {
-        let others = files.others.iter().map(|file| (file, false));
-        for (file, is_needed) in std::iter::once((&files.needed, true)).chain(others) {
+    /// Whether the user may read these files. Only the first must exist.
+    fn may_read(&self, folder: &OwnedFd, files: &[&str]) -> Result<bool, Status> {
+        for (at, file) in files.iter().enumerate() {
             let allowed = match status(folder, Path::new(file)) {
                 Ok(status) => status.stx_mnt_id == self.mount && allows(&status, self.reader, READ),
-                Err(Errno::NOENT) => !is_needed,
+                Err(Errno::NOENT) => at > 0,
                 Err(errno) => hidden(errno).map(|()| false)?,
             };
             if !allowed {
@@ -261,7 +192,7 @@ mod tests {
         let folder = Folder::new("permission");
         let mount = folder.join("mount");
         fs::create_dir(&mount).expect("root may make a cgroup");
-        let file = mount.join(FILES_OF_ALL.needed);
+        let file = mount.join(Fields::empty().files()[0]);
         fs::write(&file, "").expect("the file is written");
         // The folders above are this user's own or public.
         let reader = Reader {
@@ -298,9 +229,8 @@ mod tests {
 
     #[test]
     fn every_group_has_its_files() {
-        let all = FILES
-            .iter()
-            .fold(Fields::empty(), |all, (group, _)| all | *group);
-        assert_eq!(all, Fields::all() - Fields::PRESSURE_AVERAGES);
+        for group in Fields::ALL_BUT_AVERAGES.iter() {
+            assert!(!group.files().is_empty(), "{group:?}");
+        }
     }
 }

@@ -89,7 +89,7 @@ impl Drop for Hierarchy {
 fn screen(name: &str, actions: &[Action]) -> String {
     let tree = Hierarchy::new(name);
     let mut reader = library::Cgroups::builder()
-        .fields(library::Fields::all() - library::Fields::PRESSURE_AVERAGES)
+        .fields(library::Fields::ALL_BUT_AVERAGES)
         .open_recorded(&tree.0)
         .expect("it is a folder");
     let absent = reader.absent_controllers().to_vec();

@@ -5,6 +5,7 @@ use super::{
     lists::Lists,
     record::{Cpu, Device, Io, Memory, Pids, Pressure, PressureAverages, Record, UNLIMITED},
     stat::Lines,
+    text::PRESSURE,
     tree::Tree,
 };
 
@@ -208,10 +209,7 @@ impl Files {
     /// Reads the files of pressure. `None`: one is not there.
     fn pressure(&mut self, tree: &mut Tree, id: u64) -> Option<(Pressure, PressureAverages)> {
         let (mut pressure, mut averages) = (Pressure::default(), PressureAverages::default());
-        for (at, name) in ["cpu.pressure", "memory.pressure", "io.pressure"]
-            .into_iter()
-            .enumerate()
-        {
+        for (at, name) in PRESSURE.into_iter().enumerate() {
             let shares = &mut averages.averages[at * 6..at * 6 + 6];
             let both = stalls(self.text(tree, id, name)?, shares)?;
             let totals = pressure.totals_mut().into_iter().skip(at * 2);

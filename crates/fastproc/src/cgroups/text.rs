@@ -2,33 +2,39 @@
 
 use std::io::Write as _;
 
-use super::{Cgroup, Snapshot, record::UNLIMITED};
+use super::{Cgroup, Fields, Snapshot, record::UNLIMITED};
 
 macro_rules! files {
-    ($($variant:ident $name:literal),* $(,)?) => {
+    ($($group:ident: $($variant:ident $name:literal),*;)*) => {
         /// A file of a cgroup that is rendered from records.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum TextFile {
-            $(#[doc = concat!("`", $name, "`")] $variant),*
+            $($(#[doc = concat!("`", $name, "`")] $variant),*),*
         }
 
         impl TextFile {
             /// All files.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+            pub const ALL: &'static [Self] = &[$($(Self::$variant),*),*];
 
             /// The name of the file.
             pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
+                match self { $($(Self::$variant => $name),*),* }
+            }
+
+            const fn group(self) -> Fields {
+                match self { $($(Self::$variant => Fields::$group),*),* }
             }
         }
     };
 }
 
 files! {
+    CPU:
     CpuStat "cpu.stat",
     CpuMax "cpu.max",
-    CpuWeight "cpu.weight",
+    CpuWeight "cpu.weight";
+    MEMORY:
     MemoryCurrent "memory.current",
     MemoryPeak "memory.peak",
     MemoryMin "memory.min",
@@ -42,12 +48,36 @@ files! {
     MemorySwapPeak "memory.swap.peak",
     MemorySwapHigh "memory.swap.high",
     MemorySwapMax "memory.swap.max",
-    MemorySwapEvents "memory.swap.events",
-    MemoryStat "memory.stat",
+    MemorySwapEvents "memory.swap.events";
+    MEMORY_STAT:
+    MemoryStat "memory.stat";
+    PIDS:
     PidsCurrent "pids.current",
     PidsMax "pids.max",
-    PidsPeak "pids.peak",
-    IoStat "io.stat",
+    PidsPeak "pids.peak";
+    IO:
+    IoStat "io.stat";
+}
+
+/// The files of every cgroup.
+const OF_ALL: [&str; 3] = ["cgroup.stat", "cgroup.events", "cgroup.type"];
+/// The files of pressure, which are never rendered: they have averages, too.
+pub(super) const PRESSURE: [&str; 3] = ["cpu.pressure", "memory.pressure", "io.pressure"];
+
+impl Fields {
+    /// The files that hold the fields of one group, or of none: those that say what a cgroup is. The first exists
+    /// wherever the group does; some kernels lack others.
+    #[doc(hidden)]
+    pub fn files(self) -> Vec<&'static str> {
+        match self {
+            Self::PRESSURE => PRESSURE.into(),
+            group if group.is_empty() => OF_ALL.into(),
+            group => {
+                let files = TextFile::ALL.iter().filter(|file| file.group() == group);
+                files.map(|file| file.name()).collect()
+            }
+        }
+    }
 }
 
 impl Snapshot<'_> {
@@ -224,7 +254,7 @@ mod tests {
     use fastproc_testbed::Folder;
 
     use super::*;
-    use crate::cgroups::{Cgroups, Fields};
+    use crate::cgroups::Cgroups;
 
     /// Every file of a cgroup, each number another one.
     const NEW: &[(&str, &str)] = &[
@@ -288,8 +318,7 @@ mod tests {
                 write(&format!("{name}/{file}"), text);
             }
         }
-        let fields = Fields::all() - Fields::PRESSURE_AVERAGES;
-        let builder = Cgroups::builder().fields(fields);
+        let builder = Cgroups::builder().fields(Fields::ALL_BUT_AVERAGES);
         let mut reader = builder
             .open_recorded(&folder)
             .expect("the folder can be read");

@@ -1,6 +1,6 @@
 //! What is compared of a cgroup: the kernel's files, and how a record shows them.
 
-use fastproc::cgroups::{Cgroup, Snapshot, TextFile};
+use fastproc::cgroups::{Cgroup, Fields, Snapshot, TextFile};
 
 use super::{judge::Shape, totals::totals};
 
@@ -21,14 +21,10 @@ pub enum Shown {
 /// All of them.
 pub fn files() -> impl Iterator<Item = Shown> {
     let whole = TextFile::ALL.iter().map(|&file| Shown::Whole(file));
-    whole.chain([
-        Shown::Events,
-        Shown::Stat,
-        Shown::Type,
-        Shown::Pressure("cpu.pressure", 0),
-        Shown::Pressure("memory.pressure", 1),
-        Shown::Pressure("io.pressure", 2),
-    ])
+    let pressure = Fields::PRESSURE.files().into_iter().enumerate();
+    whole
+        .chain([Shown::Events, Shown::Stat, Shown::Type])
+        .chain(pressure.map(|(at, name)| Shown::Pressure(name, at)))
 }
 
 impl Shown {

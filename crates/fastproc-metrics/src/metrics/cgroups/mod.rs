@@ -107,7 +107,7 @@ impl CgroupMetrics {
         names: Arc<Mutex<Names>>,
     ) -> Result<Self, cgroups::Error> {
         let cgroups = Cgroups::builder()
-            .fields(Fields::all() - Fields::PRESSURE_AVERAGES)
+            .fields(Fields::ALL_BUT_AVERAGES)
             .source(settings.source)
             .open_at(None)?;
         Ok(Self::new(cgroups, settings.most, names))
