@@ -2,10 +2,11 @@
 
 pub use fastproc::access::may_trace_all;
 use fastproc::{Details, Host, Process, Snapshot, access::Access};
+use fastproc_metrics::privileges::keep_only;
 use rustix::{
     io::Errno,
     process::geteuid,
-    thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs},
+    thread::{CapabilitySet, capabilities},
 };
 
 /// The capabilities to keep. When an array grows, the BPF programs are loaded again, which needs the first two; some
@@ -57,18 +58,12 @@ pub fn drop() -> Result<(), PrivilegesError> {
 /// The same, but also keeps the capabilities in `needed`.
 pub fn drop_but(needed: CapabilitySet) -> Result<(), PrivilegesError> {
     let kept = KEPT | needed;
-    let mut held = capabilities(None)?;
+    let held = capabilities(None)?;
     let all = held.permitted | held.effective | held.inheritable;
     // A user has none to drop. The service takes a user's process with no_new_privs for a confined one.
     if all.is_empty() && !geteuid().is_root() {
         return Ok(());
     }
-    set_no_new_privs(true)?;
-    if all.difference(kept).is_empty() {
-        return Ok(());
-    }
-    held.permitted &= kept;
-    held.effective &= kept;
-    held.inheritable = CapabilitySet::empty();
-    Ok(set_capabilities(None, held)?)
+    keep_only(kept, false)?;
+    Ok(())
 }

@@ -1,7 +1,6 @@
 //! A page: memory to which the collecting process writes one text after the other, and which the serving process reads in
 //! place.
 
-mod mapping;
 mod shown;
 
 use std::{
@@ -11,13 +10,13 @@ use std::{
     ptr,
 };
 
+use fastproc::mapping::{Mapping, file_in_memory};
 use rustix::{
-    fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create},
+    fs::{FallocateFlags, SealFlags, fallocate, fcntl_add_seals},
     io::retry_on_intr,
     mm::ProtFlags,
 };
 
-use self::mapping::Mapping;
 pub use self::shown::{Shown, Text};
 
 /// The most pages that the serving process can make the other one hold: it faces the network.
@@ -55,8 +54,7 @@ impl Pages {
 impl Page {
     /// Creates an empty page.
     pub fn new() -> io::Result<Self> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let memory = memfd_create("fastproc-metrics", flags)?;
+        let memory = file_in_memory(c"fastproc-metrics")?;
         // So that the reader may map it.
         fcntl_add_seals(&memory, SealFlags::SHRINK)?;
         // Opened again, only for reading.
@@ -78,14 +76,14 @@ impl Page {
         let end = at
             .checked_add(piece.len())
             .ok_or(io::ErrorKind::FileTooLarge)?;
-        let mapping = match self.mapping.take().filter(|of| of.bytes >= end) {
+        let mapping = match self.mapping.take().filter(|of| of.bytes() >= end) {
             Some(mapping) => mapping,
             None => self.grow(end)?,
         };
         // SAFETY: the bytes are within the mapping, which may be written to and into which no reference points, and within the
         // file, which cannot shrink.
         unsafe {
-            let to = mapping.start.as_ptr().add(at);
+            let to = mapping.start().as_ptr().add(at);
             ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len());
         }
         self.mapping = Some(mapping);

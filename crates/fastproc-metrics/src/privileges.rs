@@ -65,7 +65,7 @@ pub enum DropError {
 pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
     let refused = |what| move |source| DropError::Refused { what, source };
     set_no_new_privs(true).map_err(refused("new privileges"))?;
-    let mut held = capabilities(None).map_err(refused("capabilities"))?;
+    let held = capabilities(None).map_err(refused("capabilities"))?;
     // With only one of the two it tries, and the error says which is missing.
     let can_change = held.effective.intersects(CHANGE_USER);
     let wanted = match user {
@@ -88,16 +88,27 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
         // Also for root: capabilities are dropped anyway.
         set_thread_res_uid(uid, uid, uid).map_err(refused("the user"))?;
     }
-    let kept = needs.capabilities() & held.permitted;
-    held.permitted = kept;
-    held.effective = kept;
-    held.inheritable = CapabilitySet::empty();
-    set_capabilities(None, held).map_err(refused("capabilities"))?;
+    let kept = keep_only(needs.capabilities(), true).map_err(refused("capabilities"))?;
     if !kept.is_empty() {
         // As after a change of the user: processes of the same user without these capabilities must not trace it.
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused("core dumps"))?;
     }
     Ok(())
+}
+
+/// Drops all capabilities but these, permanently and for programs that this process executes. `raise`: those that are left
+/// take effect, also if they did not before. Returns them.
+pub fn keep_only(kept: CapabilitySet, raise: bool) -> rustix::io::Result<CapabilitySet> {
+    set_no_new_privs(true)?;
+    let mut held = capabilities(None)?;
+    held.permitted &= kept;
+    held.effective &= kept;
+    if raise {
+        held.effective = held.permitted;
+    }
+    held.inheritable = CapabilitySet::empty();
+    set_capabilities(None, held)?;
+    Ok(held.permitted)
 }
 
 /// The capabilities for becoming another user.

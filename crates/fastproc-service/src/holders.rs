@@ -52,12 +52,14 @@ impl Holders {
 
 #[cfg(test)]
 mod tests {
+    use fastproc::mapping::Mapping;
+    use rustix::mm::ProtFlags;
+
     use super::*;
     use crate::memory::Memory;
 
     #[test]
     fn a_file_is_gone_with_its_last_descriptor_or_mapping() {
-        use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
         let page = rustix::param::page_size();
         let holders = Holders::new();
         let gone = || {
@@ -68,24 +70,12 @@ mod tests {
         let memory = Memory::new(page, &holders).expect("memory");
         let watched = memory.watched().expect("it is watched");
         let descriptor = memory.file().try_clone_to_owned().expect("a descriptor");
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let mapping = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                page,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                &descriptor,
-                0,
-            )
-        };
-        let mapping = mapping.expect("it can be read");
+        let mapping = Mapping::new(&descriptor, page, ProtFlags::READ).expect("it can be read");
         drop(memory);
         assert_eq!(gone(), []);
         drop(descriptor);
         assert_eq!(gone(), [], "a mapped file is still in use");
-        // SAFETY: exactly what was mapped above, which nothing refers to.
-        unsafe { munmap(mapping, page) }.expect("it was mapped");
+        drop(mapping);
         // The child of a test that forks meanwhile has the descriptors for a moment.
         fastproc_testbed::wait_until("the end of the file", || gone() == [watched]);
     }

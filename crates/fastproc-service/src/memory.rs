@@ -5,31 +5,20 @@
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-    ptr::NonNull,
     slice,
 };
 
 use fastproc::{
     TextEntry,
+    mapping::{Mapping, file_in_memory},
     record::{ExitRecord, Record, ThreadRecord},
 };
 use rustix::{
-    fs::{
-        MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, ftruncate, memfd_create, open,
-    },
-    mm::{MapFlags, ProtFlags, mmap, munmap},
+    fs::{Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, ftruncate, open},
+    mm::ProtFlags,
 };
 
 use crate::holders::{Holders, Watched};
-
-/// A file in memory that can be sealed, and not executed. Kernels before 6.3 do not know the second flag.
-fn make_file() -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    match memfd_create(c"fastproc", flags | MemfdFlags::NOEXEC_SEAL) {
-        Err(rustix::io::Errno::INVAL) => Ok(memfd_create(c"fastproc", flags)?),
-        made => Ok(made?),
-    }
-}
 
 /// Opens the file for reading only. Nobody can open it again, so when this descriptor's copies are closed no reader has
 /// it.
@@ -110,38 +99,17 @@ pub(crate) struct Parts<'a> {
 pub(crate) struct Memory {
     shared: OwnedFd,
     watched: Option<Watched>,
+    /// It outlives the writable descriptor.
     mapping: Mapping,
 }
-
-/// A mapping, which outlives the writable descriptor.
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
-unsafe impl Send for Mapping {}
 
 impl Memory {
     /// Creates a file of zeros.
     pub(crate) fn new(bytes: usize, holders: &Holders) -> io::Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size());
-        let file = make_file()?;
+        let file = file_in_memory(c"fastproc")?;
         ftruncate(&file, bytes as u64)?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )
-        }?;
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        let mapping = Mapping { start, bytes };
+        let mapping = Mapping::new(&file, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         // From here on no other mapping can be written to, and nobody can take the memory away from a reader.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
         fcntl_add_seals(&file, seals)?;
@@ -154,7 +122,7 @@ impl Memory {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.mapping.bytes
+        self.mapping.bytes()
     }
 
     pub(crate) fn watched(&self) -> Option<Watched> {
@@ -180,14 +148,14 @@ impl Memory {
             changed,
             end,
         ] = counts.offsets();
-        if end > self.mapping.bytes {
+        if end > self.mapping.bytes() {
             return None;
         }
         // SAFETY: all lie within the mapping, one after the other, aligned (it begins at a page, and each part at a
         // multiple of eight); integers have any bytes as a value; `&mut self` makes these the only references here.
         // Other processes may read only while the buffer is lent, and it is filled only while it is not.
         unsafe {
-            let at = |offset: usize| self.mapping.start.as_ptr().add(offset);
+            let at = |offset: usize| self.mapping.start().as_ptr().add(offset);
             Some(Parts {
                 records: slice::from_raw_parts_mut(at(records).cast(), counts.records),
                 threads: slice::from_raw_parts_mut(at(threads).cast(), counts.threads),
@@ -200,14 +168,6 @@ impl Memory {
                 changed: slice::from_raw_parts_mut(at(changed).cast(), counts.changed),
             })
         }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; no reference outlives `self`.
-        // It can fail only for an address that was never mapped, and nothing could handle the error.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
@@ -289,17 +249,8 @@ mod tests {
             assert_eq!(written, Err(rustix::io::Errno::PERM));
             assert_eq!(ftruncate(&again, 0), Err(rustix::io::Errno::PERM));
         }
-        // SAFETY: refused; otherwise a mapping that nothing uses.
-        let mapped = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                memory.bytes(),
-                ProtFlags::WRITE,
-                MapFlags::SHARED,
-                memory.file(),
-                0,
-            )
-        };
-        assert_eq!(mapped.err(), Some(rustix::io::Errno::ACCESS));
+        let mapped = Mapping::new(memory.file(), memory.bytes(), ProtFlags::WRITE);
+        let error = mapped.expect_err("it is open for reading only").kind();
+        assert_eq!(error, io::ErrorKind::PermissionDenied);
     }
 }

@@ -95,16 +95,18 @@ pub use snapshot::{
 pub use {
     base::{
         error::{error_chain, log_line},
-        frozen, host, kept, mounts, regular_file,
+        frozen, host, kept, mapping, mounts, regular_file,
+        whole_file::read_whole,
     },
     collect::one_shot::OneShot,
-    details::{Directories, Directory, owner, parse_rights},
+    details::{Directories, Directory, owner},
     records::schema,
     rules::{cputime, rights::Rights},
     snapshot::{
         table::Table,
         texts::{TextEntry, TextPlace},
     },
+    text::status::parse_rights,
 };
 
 /// What the two READMEs show is compiled, as it stands there.

@@ -16,11 +16,9 @@ use std::{
 use fastproc::{
     SourceKind,
     cgroups::{Cgroups, Fields, Snapshot, Source},
+    read_whole,
 };
-use rustix::{
-    fs::{Mode, OFlags, fstat, openat},
-    io::Errno,
-};
+use rustix::fs::{Mode, OFlags, fstat, openat};
 use serde::Serialize;
 
 use self::{
@@ -93,7 +91,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     };
     let open = |source| {
-        let builder = Cgroups::builder().fields(Fields::all() - Fields::PRESSURE_AVERAGES);
+        let builder = Cgroups::builder().fields(Fields::ALL_BUT_AVERAGES);
         builder.source(Some(source)).open()
     };
     // Not the service: it does not show all that a user can read.
@@ -170,20 +168,8 @@ impl Opened {
 
 /// The whole text of a file. An error: the cgroup or its controller is gone.
 fn text(file: &OwnedFd) -> io::Result<String> {
-    let mut text = vec![0; 8 << 10];
-    let mut len = 0;
-    loop {
-        if len == text.len() {
-            text.resize(len * 2, 0);
-        }
-        match rustix::io::pread(file, &mut text[len..], len as u64) {
-            Ok(0) => break,
-            Ok(count) => len += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    text.truncate(len);
+    let mut text = Vec::new();
+    read_whole(file, &mut text)?;
     String::from_utf8(text).map_err(io::Error::other)
 }
 

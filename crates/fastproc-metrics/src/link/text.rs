@@ -7,9 +7,12 @@ use std::{
     path::Path,
 };
 
-use fastproc::regular_file::{self, Refused};
+use fastproc::{
+    mapping::file_in_memory,
+    regular_file::{self, Refused},
+};
 use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create},
+    fs::{SealFlags, fcntl_add_seals, fcntl_get_seals},
     io::Errno,
 };
 
@@ -18,8 +21,7 @@ pub const LONGEST: u64 = 16 << 20;
 
 /// Puts a text into memory that nobody can change, for a receiver that reads it at any time.
 pub fn lend(text: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let memory = memfd_create("fastproc-text", flags)?;
+    let memory = file_in_memory(c"fastproc-text")?;
     File::from(memory.try_clone()?).write_all(text)?;
     fcntl_add_seals(&memory, SEALS)?;
     Ok(memory)
@@ -77,8 +79,7 @@ mod tests {
     fn pipes_and_unsealed_memory_are_refused() {
         let (pipe, _end) = io::pipe().unwrap();
         take(pipe.into()).unwrap_err();
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let changing = memfd_create("a", flags).unwrap();
+        let changing = file_in_memory(c"a").unwrap();
         take(changing).unwrap_err();
     }
     #[test]

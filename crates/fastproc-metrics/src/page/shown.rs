@@ -2,12 +2,11 @@
 
 use std::{fs::File, io, os::fd::OwnedFd, slice, sync::Arc};
 
+use fastproc::mapping::Mapping;
 use rustix::{
     fs::{SealFlags, fcntl_get_seals},
     mm::ProtFlags,
 };
-
-use super::mapping::Mapping;
 
 /// A page of the other process. That process overwrites it only when it is asked for another text.
 #[derive(Debug)]
@@ -54,7 +53,7 @@ impl Shown {
         let mapping = self.mapping.take();
         // Texts become longer. What is behind the end takes no memory.
         let longer = || Mapping::new(&self.page, length.next_power_of_two(), ProtFlags::READ);
-        let mapping = match mapping.filter(|mapping| mapping.bytes >= length) {
+        let mapping = match mapping.filter(|mapping| mapping.bytes() >= length) {
             Some(mapping) => mapping,
             None => Arc::new(longer()?),
         };
@@ -67,7 +66,7 @@ impl AsRef<[u8]> for Text {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: the bytes are within the mapping and within the file, which cannot shrink. The other process, which
         // has more privileges than this one, writes to them only when it is asked for another text in this page.
-        unsafe { slice::from_raw_parts(self.mapping.start.as_ptr(), self.length) }
+        unsafe { slice::from_raw_parts(self.mapping.start().as_ptr(), self.length) }
     }
 }
 

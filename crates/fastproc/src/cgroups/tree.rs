@@ -7,7 +7,7 @@ use std::{
     ffi::OsStr,
     io,
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
+        fd::{AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{bounds::Bounds, error::Error, ids::Ids};
-use crate::base::{cgroup_root, error, frozen};
+use crate::base::{cgroup_root, error, frozen, whole_file::read_whole};
 
 /// Kept files have descriptors below the limit divided by this.
 const SPARED: u64 = 4;
@@ -314,25 +314,24 @@ impl Tree {
     ) -> Option<&'m str> {
         let directory = self.directories.get_mut(&id)?;
         let place = directory.files.iter().position(|(known, _)| *known == name);
-        let len = if let Some(place) = place {
-            let result = pread_all(&directory.files[place].1, memory);
+        if let Some(place) = place {
+            let result = read_whole(&directory.files[place].1, memory);
             if result.is_err() {
                 // Its controller was disabled.
                 directory.files.swap_remove(place);
                 self.kept = self.kept.saturating_sub(1);
             }
-            result.ok()?
+            result.ok()?;
         } else {
             let path = relative(&directory.path, name);
             let file = self.open_at(&path, OFlags::empty())?;
-            let len = pread_all(&file, memory).ok()?;
+            read_whole(&file, memory).ok()?;
             if file.as_raw_fd() < self.keeps_below && self.kept < self.bounds.descriptors {
                 self.kept += 1;
                 self.directories.get_mut(&id)?.files.push((name, file));
             }
-            len
-        };
-        std::str::from_utf8(&memory[..len]).ok()
+        }
+        std::str::from_utf8(memory).ok()
     }
 }
 
@@ -340,24 +339,6 @@ impl Tree {
 fn relative(path: &[u8], name: &str) -> PathBuf {
     let path = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
     Path::new(".").join(path).join(name)
-}
-
-fn pread_all(file: impl AsFd, memory: &mut Vec<u8>) -> rustix::io::Result<usize> {
-    if memory.is_empty() {
-        memory.resize(8 << 10, 0);
-    }
-    let mut len = 0;
-    loop {
-        if len == memory.len() {
-            memory.resize(len * 2, 0);
-        }
-        match rustix::io::pread(&file, &mut memory[len..], len as u64) {
-            Ok(0) => return Ok(len),
-            Ok(count) => len += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Files of the kernel whose descriptors stay open, so that a read needs no path lookup, open or close.
 
-use std::{fs::File, io, os::unix::fs::FileExt};
+use std::{fs::File, io};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use super::Error;
-use crate::base::proc_root;
+use crate::base::{proc_root, whole_file::read_whole};
 
 /// The files that a monitor polls besides the ones computed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,8 +82,7 @@ impl MachineFile {
 pub(super) struct KeptFile {
     path: &'static str,
     file: Option<File>,
-    memory: Vec<u8>,
-    len: usize,
+    text: Vec<u8>,
     /// The file signals changes by `poll()`, and its text has been read.
     watched: bool,
 }
@@ -95,8 +94,7 @@ impl KeptFile {
         Self {
             path: file.path(),
             file: None,
-            memory: Vec::new(),
-            len: 0,
+            text: Vec::new(),
             watched: false,
         }
     }
@@ -113,24 +111,22 @@ impl KeptFile {
     pub(super) fn read(&mut self) -> Result<&[u8], Error> {
         let path = self.path;
         self.fill().map_err(|source| Error::Read { path, source })?;
-        Ok(&self.memory[..self.len])
+        Ok(&self.text)
     }
 
     /// The text that was read last.
     pub(super) fn text(&self) -> &[u8] {
-        &self.memory[..self.len]
+        &self.text
     }
 
     fn fill(&mut self) -> io::Result<()> {
-        let mut memory = std::mem::take(&mut self.memory);
-        if memory.is_empty() {
-            memory.resize(16 << 10, 0);
-        }
-        let result = read_all(self.open(), &mut memory);
-        self.memory = memory;
-        self.len = 0;
-        self.len = result?;
-        Ok(())
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let read = self
+            .open()
+            .and_then(|file| Ok(read_whole(file, &mut text)?));
+        self.text = text;
+        read
     }
 
     /// Returns the text of a list of mounts. Reads it again only if the kernel signals a change.
@@ -146,9 +142,8 @@ impl KeptFile {
             if kind as u32 != PROC_SUPER_MAGIC {
                 let text = std::fs::read(proc_root::path(path)).map_err(failed)?;
                 self.file = None;
-                self.len = text.len();
-                self.memory = text;
-                return Ok(&self.memory);
+                self.text = text;
+                return Ok(&self.text);
             }
         }
         let mut polled = [PollFd::new(file, PollFlags::PRI)];
@@ -165,22 +160,6 @@ impl KeptFile {
             self.fill().map_err(failed)?;
             self.watched = true;
         }
-        Ok(&self.memory[..self.len])
-    }
-}
-
-fn read_all(file: io::Result<&File>, memory: &mut Vec<u8>) -> io::Result<usize> {
-    let file = file?;
-    let mut len = 0;
-    loop {
-        if len == memory.len() {
-            memory.resize(len * 2, 0);
-        }
-        match file.read_at(&mut memory[len..], len as u64) {
-            Ok(0) => return Ok(len),
-            Ok(read) => len += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+        Ok(&self.text)
     }
 }

@@ -10,10 +10,7 @@ mod rights;
 use std::{collections::HashMap, ffi::CStr, io};
 
 use self::cgroup::Cgroups;
-pub use self::{
-    directory::{Directories, Directory},
-    rights::parse_rights,
-};
+pub use self::directory::{Directories, Directory};
 use crate::{
     base::{error::Error, host::Host},
     snapshot::{cmdline::Cmdline, process::Process, texts::ProcessTexts},

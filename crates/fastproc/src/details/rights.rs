@@ -6,11 +6,7 @@ use super::{
     DetailError,
     directory::{Directory, failed},
 };
-use crate::{
-    records::record::{Credentials, Users},
-    rules::rights::Rights,
-    snapshot::exit::Owner,
-};
+use crate::{rules::rights::Rights, snapshot::exit::Owner, text::status::parse_rights};
 
 impl Directory {
     /// The current rights of the process. If two calls return the same, everything that was read in between was read
@@ -54,63 +50,11 @@ impl Directory {
     }
 }
 
-/// Parses the rights of a process from its status: all users and groups, permitted and effective capabilities, and
-/// `no_new_privs`. `None`: the text is not a status file.
-pub fn parse_rights(status: &[u8]) -> Option<(Users, Credentials)> {
-    // The name of the process comes first, and cannot contain a line end.
-    let text = std::str::from_utf8(status.get(status.iter().position(|&b| b == b'\n')?..)?);
-    let text = text.ok()?;
-    let line = |name: &str| {
-        text.lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-    };
-    let ids = |name| {
-        let mut ids = line(name)?.split_whitespace().map(str::parse);
-        let mut next = || ids.next()?.ok();
-        Some([next()?, next()?, next()?, next()?])
-    };
-    let set = |name| u64::from_str_radix(line(name)?.trim(), 16).ok();
-    let ([uid, euid, suid, fsuid], [gid, egid, sgid, fsgid]) = (ids("Uid")?, ids("Gid")?);
-    let users = Users {
-        uid,
-        euid,
-        suid,
-        fsuid,
-        gid,
-        egid,
-        sgid,
-        fsgid,
-    };
-    let credentials = Credentials {
-        cap_permitted: set("CapPrm")?,
-        cap_effective: set("CapEff")?,
-        atomic_flags: u64::from(line("NoNewPrivs")?.trim() != "0"),
-        ..Credentials::default()
-    };
-    Some((users, credentials))
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
 
-    use super::*;
     use crate::{base::host::Host, details::Directories};
-
-    #[test]
-    fn they_are_read_below_the_name() {
-        let status = b"Name:\tUid:\\n\nUmask:\t0022\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
-            CapPrm:\t00000000000000ff\nCapEff:\t000001ffffffffff\nNoNewPrivs:\t1\n";
-        let (users, credentials) = parse_rights(status).expect("all is there");
-        let uids = [users.uid, users.euid, users.suid, users.fsuid];
-        let gids = [users.gid, users.egid, users.sgid, users.fsgid];
-        assert_eq!((uids, gids), ([1, 2, 3, 4], [5, 6, 7, 8]));
-        assert_eq!(credentials.cap_permitted, 0xff);
-        assert_eq!(credentials.cap_effective, 0x1ff_ffff_ffff);
-        assert!(credentials.no_new_privs());
-        assert!(parse_rights(b"Name:\tx\nUid:\t1\t2\n").is_none());
-        assert!(parse_rights(b"").is_none());
-    }
 
     #[test]
     fn whether_a_process_may_be_dumped_is_told_by_who_owns_its_files() {

@@ -2,9 +2,9 @@
 
 use std::{io, os::fd::AsFd, ptr::NonNull, slice};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::base::plain::Plain;
+use crate::base::{mapping, plain::Plain};
 
 /// The memory of a `BPF_F_MMAPABLE` array map.
 ///
@@ -14,6 +14,7 @@ use crate::base::plain::Plain;
 pub(crate) struct Mapping<T: Plain> {
     start: NonNull<T>,
     len: usize,
+    _memory: mapping::Mapping,
 }
 
 // SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
@@ -24,19 +25,13 @@ unsafe impl<T: Plain> Sync for Mapping<T> {}
 impl<T: Plain> Mapping<T> {
     /// Maps the first `len` elements of the map behind `fd`.
     pub(crate) fn new(fd: impl AsFd, len: usize) -> io::Result<Self> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes::<T>(len),
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                fd,
-                0,
-            )
-        }?;
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { start, len })
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let memory = mapping::Mapping::new(fd, bytes::<T>(len), access)?;
+        Ok(Self {
+            start: memory.start().cast(),
+            len,
+            _memory: memory,
+        })
     }
 
     /// All elements.
@@ -90,50 +85,22 @@ impl<T: Plain> Mapping<T> {
     }
 }
 
-impl<T: Plain> Drop for Mapping<T> {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; no reference outlives `self`. It cannot fail for this range.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), bytes::<T>(self.len)) };
-    }
-}
-
 fn bytes<T>(len: usize) -> usize {
     (len * size_of::<T>()).next_multiple_of(rustix::param::page_size())
 }
 
 /// A kernel file that never changes, mapped as a whole.
-pub(super) struct MappedFile {
-    start: NonNull<u8>,
-    len: usize,
-}
+pub(super) struct MappedFile(mapping::Mapping);
 
 impl MappedFile {
     pub(super) fn new(file: &std::fs::File) -> io::Result<Self> {
         let len = file.metadata()?.len() as usize;
-        // SAFETY: as in `Mapping::new`.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                len,
-                ProtFlags::READ,
-                MapFlags::PRIVATE | MapFlags::POPULATE,
-                file,
-                0,
-            )
-        }?;
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { start, len })
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        mapping::Mapping::with_flags(file, len, ProtFlags::READ, flags).map(Self)
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
         // SAFETY: mapped whole, for as long as `self` lives, and never written.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for MappedFile {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+        unsafe { slice::from_raw_parts(self.0.start().as_ptr(), self.0.bytes()) }
     }
 }

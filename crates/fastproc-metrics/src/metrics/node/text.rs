@@ -1,8 +1,8 @@
 //! Text files of the kernel that are kept open, and numbers in them.
 
-use std::{fs::File, os::unix::fs::FileExt, str::FromStr};
+use std::{fs::File, str::FromStr};
 
-use fastproc::proc_root;
+use fastproc::{proc_root, read_whole};
 
 use crate::sys_root;
 
@@ -31,26 +31,9 @@ impl TextFile {
             self.file = self.open();
         }
         let Some(file) = &self.file else { return };
-        if self.text.capacity() == 0 {
-            self.text.reserve(4096);
-        }
-        loop {
-            let length = self.text.len();
-            let room = (self.text.capacity() - length).max(4096);
-            self.text.resize(length + room, 0);
-            let read = file.read_at(&mut self.text[length..], length as u64);
-            let count = read.as_ref().copied().unwrap_or(0);
-            self.text.truncate(length + count);
-            match read {
-                Ok(0) => return,
-                Ok(_) => {}
-                Err(_) => {
-                    // It may exist again, or be readable, the next time.
-                    self.text.clear();
-                    self.file = None;
-                    return;
-                }
-            }
+        if read_whole(file, &mut self.text).is_err() {
+            // It may exist again, or be readable, the next time.
+            self.file = None;
         }
     }
 

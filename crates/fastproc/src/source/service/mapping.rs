@@ -6,16 +6,18 @@ use std::{
     fs::File,
     io,
     os::fd::{FromRawFd, OwnedFd, RawFd},
-    ptr::NonNull,
     slice,
 };
 
 use rustix::{
     fs::{SealFlags, fcntl_get_seals},
-    mm::{MapFlags, ProtFlags, mmap, munmap},
+    mm::ProtFlags,
 };
 
-use crate::{base::plain::Plain, snapshot::texts::TextEntry};
+use crate::{
+    base::{mapping, plain::Plain},
+    snapshot::texts::TextEntry,
+};
 
 // SAFETY: `repr(C)`, of integers only, and without padding.
 unsafe impl Plain for TextEntry {}
@@ -26,15 +28,7 @@ unsafe impl Plain for TextEntry {}
 /// nothing is read beyond the mapping: its size is sealed, and all lengths come from messages. A reader therefore
 /// connects only to services of root or of its own user.
 #[derive(Debug)]
-pub(super) struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
-unsafe impl Send for Mapping {}
-// SAFETY: it can only be read.
-unsafe impl Sync for Mapping {}
+pub(super) struct Mapping(mapping::Mapping);
 
 impl Mapping {
     /// Maps the first `bytes` of the file, which must be sealed against shrinking.
@@ -48,24 +42,12 @@ impl Mapping {
             .ok()
             .filter(|&bytes| bytes > 0 && bytes as u64 <= size && isize::try_from(bytes).is_ok())
             .ok_or_else(|| wrong("the buffer is smaller than the service says"))?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                file,
-                0,
-            )
-        }?;
-        let start = NonNull::new(start.cast()).ok_or_else(|| wrong("mapped at address zero"))?;
-        Ok(Self { start, bytes })
+        mapping::Mapping::new(file, bytes, ProtFlags::READ).map(Self)
     }
 
     /// Number of bytes that are mapped.
     pub(super) fn len(&self) -> usize {
-        self.bytes
+        self.0.bytes()
     }
 
     /// Returns `count` elements from byte `offset` on. `None` if they are not all within the mapping, or not
@@ -76,20 +58,14 @@ impl Mapping {
         }
         let (offset, count) = (usize::try_from(offset).ok()?, usize::try_from(count).ok()?);
         let end = count.checked_mul(size_of::<T>())?.checked_add(offset)?;
-        if end > self.bytes || !offset.is_multiple_of(align_of::<T>()) {
+        if end > self.0.bytes() || !offset.is_multiple_of(align_of::<T>()) {
             return None;
         }
         // SAFETY: the elements are within the mapping, which begins at a page and cannot shrink; any bytes are a valid
         // `T`; nothing in this process writes to them.
-        Some(unsafe { slice::from_raw_parts(self.start.as_ptr().add(offset).cast::<T>(), count) })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; no reference outlives `self`.
-        // It fails only for an address that was never mapped, so there is no error to report.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        Some(unsafe {
+            slice::from_raw_parts(self.0.start().as_ptr().add(offset).cast::<T>(), count)
+        })
     }
 }
 

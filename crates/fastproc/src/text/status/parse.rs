@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     base::error::parse::ParseError,
-    records::record::{Identity, Layout, Memory, Namespaces, Record, State},
+    records::record::{Credentials, Identity, Layout, Memory, Namespaces, Record, State, Users},
     text::{cursor::Cursor, name},
 };
 
@@ -60,6 +60,34 @@ pub fn parse(
     } else {
         Err(cursor.error("all the lines that this kernel prints"))
     }
+}
+
+/// The rights of a process: all users and groups, permitted and effective capabilities, and `no_new_privs`. `None`: the
+/// text lacks one of them. Other lines may be of any kernel.
+pub fn parse_rights(text: &[u8]) -> Option<(Users, Credentials)> {
+    const NEEDED: [Line; 5] = [
+        Line::Uid,
+        Line::Gid,
+        Line::CapPrm,
+        Line::CapEff,
+        Line::NoNewPrivs,
+    ];
+    let (mut cursor, mut record) = (Cursor::new(FILE, text), Record::default());
+    let (format, mut pool, mut missing) = (Format::default(), Vec::new(), NEEDED.to_vec());
+    // The name of the process comes first, and cannot contain a line end.
+    cursor.line().ok()?;
+    while !cursor.is_at_end() {
+        match unexpected_line(&mut cursor).filter(|line| NEEDED.contains(line)) {
+            Some(line) => {
+                missing.retain(|of| *of != line);
+                parse_line(line, &mut cursor, &format, &mut record, &mut pool).ok()?;
+            }
+            None => drop(cursor.line().ok()?),
+        }
+    }
+    missing
+        .is_empty()
+        .then_some((record.users, record.credentials))
 }
 
 /// Whether the status that was parsed last also determines [`Memory::text`]: if there is other executable memory, the
