@@ -1,20 +1,19 @@
-//! Command lines by which processes are named. They are read from the memory of a process, which may take any time: if
-//! a file system in user space provides it, its server decides. So other threads read them, and a thread that one
-//! process blocks is abandoned.
+//! Command lines by which processes are named. They are read from the memory of a process, which may take any time. So other
+//! threads read them, and a thread that one process holds up is abandoned.
 
 use std::{
     collections::{HashMap, VecDeque},
     io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{Receiver, sync_channel},
     },
-    thread,
     time::{Duration, Instant},
 };
 
 use fastproc::{
     DetailError, Directories, Directory,
+    held_up::{LeftOut, ReadingThread},
     owner::{Makers, Namespaces, Owner},
     parse_rights, proc_root,
 };
@@ -26,9 +25,6 @@ const ALL: Duration = Duration::from_secs(4);
 const EACH: Duration = Duration::from_millis(1);
 /// Readings that take at least this long are added up. An owner whose sum reaches [`ONE`] is left out for a while.
 const SLOW: Duration = Duration::from_millis(50);
-const LEFT_FOR: Duration = Duration::from_secs(60);
-/// Blocked threads. At this number no command line is read.
-const MOST_HELD: usize = 32;
 /// Command lines that a thread reads ahead; each takes up to 128 KiB.
 const AHEAD: usize = 8;
 
@@ -49,34 +45,11 @@ struct Answer {
 type Read =
     dyn Fn(Id, &mut dyn FnMut(Owner) -> bool) -> Option<Result<Vec<u8>, DetailError>> + Send + Sync;
 
-/// The state of a thread.
-#[derive(Clone, Copy, Debug, Default)]
-struct State {
-    /// The owner of the current process, and since when it is read.
-    current: Option<(Owner, Instant)>,
-    /// Whether the thread has ended.
-    over: bool,
-}
-
-type Shared = Arc<Mutex<State>>;
-
-/// Marks a thread as ended when it ends, even by a panic.
-struct End(Shared);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        *lock(&self.0) = State {
-            current: None,
-            over: true,
-        };
-    }
-}
-
 /// A thread that reads.
 #[derive(Debug)]
 struct Reading {
     answers: Receiver<Answer>,
-    state: Shared,
+    thread: ReadingThread,
 }
 
 /// Reads the command lines of processes.
@@ -86,10 +59,7 @@ pub(crate) struct CommandLines {
     /// The processes that are still wanted, in this order.
     wanted: VecDeque<Id>,
     reading: Option<Reading>,
-    /// Abandoned threads.
-    held: Vec<Shared>,
-    /// Owners that are left out, and until when.
-    left: HashMap<Owner, Instant>,
+    left_out: LeftOut,
     /// The time of each owner's slow processes since the last [`prepare`](Self::prepare).
     slow: HashMap<Owner, Duration>,
     /// The time that may still be spent waiting.
@@ -132,8 +102,7 @@ impl CommandLines {
             one,
             wanted: VecDeque::new(),
             reading: None,
-            held: Vec::new(),
-            left: HashMap::new(),
+            left_out: LeftOut::default(),
             slow: HashMap::new(),
             patience: Duration::ZERO,
         }
@@ -145,20 +114,7 @@ impl CommandLines {
         self.slow.clear();
         self.patience = ALL + EACH * wanted.len() as u32;
         self.wanted = wanted;
-        let now = Instant::now();
-        let Self {
-            held, left, one, ..
-        } = self;
-        held.retain(|state| {
-            let state = *lock(state);
-            if let Some((owner, since)) = state.current
-                && now.saturating_duration_since(since) >= *one
-            {
-                left.insert(owner, now + LEFT_FOR);
-            }
-            !state.over
-        });
-        left.retain(|_, until| *until > now);
+        self.left_out.settle(Instant::now());
     }
 
     /// The command line of the next of these processes. `None`: it did not come in time, or its owner is left out.
@@ -168,10 +124,10 @@ impl CommandLines {
         if self.patience.is_zero() {
             return None;
         }
-        if self.reading.is_none() && self.held.len() < MOST_HELD {
-            let left = self.left.keys().copied().collect();
+        if self.reading.is_none() && !self.left_out.has_too_many() {
             let ids = self.wanted.iter().copied().collect();
-            self.reading = Reading::start(ids, left, Arc::clone(&self.read)).ok();
+            let read = Arc::clone(&self.read);
+            self.reading = Reading::start(ids, self.left_out.owners(), read).ok();
         }
         let reading = self.reading.as_ref()?;
         let since = Instant::now();
@@ -187,8 +143,9 @@ impl CommandLines {
         self.wanted.pop_front();
         let Some(answer) = answer else {
             // The thread has ended if it has panicked.
-            if let Some((owner, _)) = lock(&reading.state).current {
-                self.left.insert(owner, Instant::now() + LEFT_FOR);
+            let now = Instant::now();
+            if let Some((owner, _)) = reading.thread.current(now) {
+                self.left_out.add(owner, now);
             }
             self.hold();
             return None;
@@ -205,7 +162,7 @@ impl CommandLines {
         let sum = self.slow.entry(answer.owner).or_default();
         *sum += answer.took;
         if *sum >= self.one {
-            self.left.insert(answer.owner, Instant::now() + LEFT_FOR);
+            self.left_out.add(answer.owner, Instant::now());
             // The next thread will leave it out.
             self.hold();
         }
@@ -213,52 +170,42 @@ impl CommandLines {
 
     /// Abandons the thread, which then ends by itself.
     fn hold(&mut self) {
-        self.held
-            .extend(self.reading.take().map(|reading| reading.state));
+        if let Some(reading) = self.reading.take() {
+            self.left_out.watch(reading.thread, self.one);
+        }
     }
 }
 
 impl Reading {
-    fn start(ids: Vec<Id>, left: Vec<Owner>, read: Arc<Read>) -> io::Result<Self> {
+    fn start(ids: Vec<Id>, left_out: Vec<Owner>, read: Arc<Read>) -> io::Result<Self> {
         let (send, answers) = sync_channel(AHEAD);
-        let state = Shared::default();
-        let reading = Self {
-            answers,
-            state: Arc::clone(&state),
-        };
-        let body = move || {
-            let end = End(state);
-            let state = &end.0;
+        let read_all = move |thread: &ReadingThread| {
             for id in ids {
-                lock(state).current = Some((Owner::Unknown { user_ns: 0 }, Instant::now()));
-                let answer = answer(id, &left, state, &*read);
-                lock(state).current = None;
-                if send.send(answer).is_err() {
+                if send.send(answer(id, &left_out, thread, &*read)).is_err() {
                     break;
                 }
             }
         };
-        thread::Builder::new()
-            .name("names".into())
-            .stack_size(128 << 10)
-            .spawn(body)?;
-        Ok(reading)
+        Ok(Self {
+            answers,
+            thread: ReadingThread::start("names", read_all, || {})?,
+        })
     }
 }
 
 /// Reads a command line, unless its owner is left out.
-fn answer(id: Id, left: &[Owner], state: &Shared, read: &Read) -> Answer {
-    let mut owner = Owner::Unknown { user_ns: 0 };
-    let since = Instant::now();
-    let line = read(id, &mut |of| {
-        owner = of;
-        lock(state).current = Some((owner, since));
-        !left.contains(&owner)
+fn answer(id: Id, left_out: &[Owner], thread: &ReadingThread, read: &Read) -> Answer {
+    thread.begin(Instant::now());
+    let line = read(id, &mut |owner| {
+        thread.set_owner(owner);
+        !left_out.contains(&owner)
     });
+    let none = (Owner::Unknown { user_ns: 0 }, Duration::ZERO);
+    let (owner, took) = thread.end(Instant::now()).unwrap_or(none);
     Answer {
         id,
         owner,
-        took: since.elapsed(),
+        took,
         line,
     }
 }
@@ -274,13 +221,14 @@ fn owner(home: Namespaces, directory: &Directory, pid: u32) -> Owner {
     })
 }
 
-fn lock(state: &Shared) -> std::sync::MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::{
+        sync::{Mutex, mpsc::channel},
+        thread,
+    };
+
+    use fastproc::held_up::MOST_HELD_UP;
 
     use super::*;
 
@@ -318,10 +266,10 @@ mod tests {
         // A virtual CPU may stall: then a thread that takes longer is abandoned, too, and the next one takes over.
         let mut both = |pids: &[u32], expected: &[Option<u8>]| {
             fastproc_testbed::wait_until("the others", || {
-                lines.left.retain(|owner, _| *owner == A);
+                lines.left_out.retain(|owner| *owner == A);
                 read(&mut lines, pids) == expected
             });
-            assert!(lines.left.contains_key(&A));
+            assert!(lines.left_out.contains(&A));
         };
         both(&[1, 2, 3, 5, 6], &[None, None, None, Some(5), Some(6)]);
         drop(release);
@@ -339,10 +287,10 @@ mod tests {
         });
         let pids: Vec<u32> = (1..=50).collect();
         fastproc_testbed::wait_until("the last one", || {
-            lines.left.remove(&B);
+            lines.left_out.retain(|owner| *owner == A);
             read(&mut lines, &pids).last() == Some(&Some(50))
         });
-        assert!(lines.left.contains_key(&A));
+        assert!(lines.left_out.contains(&A));
         assert_eq!(read(&mut lines, &pids)[..49], [None; 49]);
     }
 
@@ -359,11 +307,11 @@ mod tests {
         fastproc_testbed::wait_until("all of them", || {
             pid += 1;
             assert_eq!(read(&mut lines, &[pid]), [None]);
-            lines.held.len() == MOST_HELD
+            lines.left_out.held_up() == MOST_HELD_UP
         });
         for _ in 0..3 {
             assert_eq!(read(&mut lines, &[pid + 1]), [None]);
-            assert!(lines.reading.is_none() && lines.held.len() == MOST_HELD);
+            assert!(lines.reading.is_none() && lines.left_out.held_up() == MOST_HELD_UP);
         }
         drop(release);
         fastproc_testbed::wait_until("the end of the threads", || {

@@ -31,10 +31,7 @@ impl Changes {
 
     /// For each place, whether its record is the same as in that generation.
     pub(crate) fn since(&self, generation: Option<u64>) -> impl Fn(usize) -> bool {
-        let changed = match generation {
-            Some(generation) if self.placed <= generation => self.changed.values(),
-            _ => &[],
-        };
-        move |place| changed.get(place).copied() <= generation && place < changed.len()
+        let generation = generation.filter(|&generation| self.kept_places(generation));
+        move |place| generation.is_some_and(|of| self.generation(place) <= of)
     }
 }

@@ -20,7 +20,6 @@ mod figures;
 mod fill;
 mod hidepid;
 mod holders;
-mod left;
 mod memory;
 mod message;
 mod peer;

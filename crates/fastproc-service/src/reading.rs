@@ -1,17 +1,16 @@
-//! Reads texts in a separate thread, because reading memory of a process may take any time: if it must be fetched from
-//! a file system in user space, its server decides. Nothing waits for that thread.
+//! Reads texts in a separate thread, because reading memory of a process may take any time. Nothing waits for that thread.
 
 use std::{
     collections::VecDeque,
     io,
     os::fd::OwnedFd,
     sync::{Arc, Mutex, PoisonError},
-    thread,
     time::{Duration, Instant},
 };
 
 use fastproc::{
     Directories, Rights, Texts as Kinds,
+    held_up::ReadingThread,
     owner::{Makers, Namespaces, Owner},
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -79,71 +78,41 @@ impl Limits {
     }
 }
 
-/// What is being read now.
-#[derive(Clone, Copy, Debug)]
-struct Current {
-    owner: Owner,
-    since: Instant,
-}
-
 #[derive(Debug, Default)]
 struct Progress {
     /// What remains to be read.
     items: VecDeque<Item>,
     texts: Vec<Read>,
     bytes: usize,
-    current: Option<Current>,
     /// The owner whose process has taken longest so far, and how long.
     slowest: Option<(Owner, Duration)>,
     cpu: Duration,
-    over: bool,
 }
 
-/// Processes that are being read, one after the other.
 impl Progress {
-    /// Notes how long the current process took.
-    fn end_current(&mut self, now: Instant) {
-        let took = self.current.take().map(|current| current.took(now));
+    /// Adds the texts of a process, as far as there is room, and how long it took.
+    fn add(&mut self, texts: Vec<Read>, took: Option<(Owner, Duration)>) {
+        for text in texts {
+            self.bytes += text.bytes.as_ref().map_or(0, |bytes| bytes.len());
+            if self.bytes <= MOST_BYTES {
+                self.texts.push(text);
+            }
+        }
         self.slowest = self.slowest.into_iter().chain(took).max_by_key(|of| of.1);
-    }
-}
-
-impl Current {
-    fn took(self, now: Instant) -> (Owner, Duration) {
-        (self.owner, now.saturating_duration_since(self.since))
-    }
-}
-
-/// Ends a reading when its thread ends, even by a panic. Otherwise nothing would learn of it, and its place would stay
-/// taken.
-struct End {
-    progress: Arc<Mutex<Progress>>,
-    done: Arc<OwnedFd>,
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        let mut progress = lock(&self.progress);
-        progress.current = None;
-        progress.items.clear();
-        progress.over = true;
-        drop(progress);
-        // It fails only if the counter overflows, which takes more readings than there can be.
-        let _ = rustix::io::write(&*self.done, &1_u64.to_ne_bytes());
     }
 }
 
 /// Processes that are being read, one after the other.
 #[derive(Debug)]
 pub(crate) struct Reading {
+    pub(crate) thread: ReadingThread,
     progress: Arc<Mutex<Progress>>,
     asked: Instant,
 }
 
 impl Reading {
-    /// Begins to read what a request has waited for since `asked`. The thread has the rights that this one has now.
-    /// `read` names the owner of a process before it reads what may take long. `done` is written to when the reading is
-    /// over.
+    /// Begins to read what a request has waited for since `asked`. `read` names the owner of a process before it reads what
+    /// may take long. `done` is written to when the reading is over.
     pub(crate) fn start(
         items: Vec<Item>,
         asked: Instant,
@@ -154,71 +123,46 @@ impl Reading {
             items: items.into(),
             ..Progress::default()
         }));
-        let reading = Self {
-            progress: Arc::clone(&progress),
-            asked,
-        };
-        let next = move |texts: Vec<Read>, progress: &mut Progress| {
-            for text in texts {
-                progress.bytes += text.bytes.as_ref().map_or(0, |bytes| bytes.len());
-                if progress.bytes <= MOST_BYTES {
-                    progress.texts.push(text);
-                }
-            }
-            let now = Instant::now();
-            progress.end_current(now);
-            progress.cpu = cpu_time();
-            let next = progress.items.pop_front();
-            progress.current = next.map(|_| Current {
-                owner: Owner::Unknown { user_ns: 0 },
-                since: now,
-            });
-            progress.over = next.is_none();
-            next
-        };
-        let read_all = move || {
-            let end = End { progress, done };
-            let progress = &end.progress;
-            let mut texts = Vec::new();
-            loop {
+        let own = Arc::clone(&progress);
+        let read_all = move |thread: &ReadingThread| {
+            let next = || lock(&own).items.pop_front();
+            while let Some(item) = next() {
+                thread.begin(Instant::now());
                 // The lock is not held while a process is read.
-                let item = next(texts, &mut lock(progress));
-                let Some(item) = item else { break };
-                texts = read(&item, &mut |owner| {
-                    if let Some(current) = &mut lock(progress).current {
-                        current.owner = owner;
-                    }
-                });
+                let texts = read(&item, &mut |owner| thread.set_owner(owner));
+                let took = thread.end(Instant::now());
+                let mut progress = lock(&own);
+                progress.add(texts, took);
+                progress.cpu = cpu_time();
             }
         };
-        thread::Builder::new()
-            .name("texts".into())
-            .stack_size(128 << 10)
-            .spawn(read_all)?;
-        Ok(reading)
+        // It fails only if the counter overflows, which takes more readings than there can be.
+        let at_end = move || _ = rustix::io::write(&*done, &1_u64.to_ne_bytes());
+        Ok(Self {
+            thread: ReadingThread::start("texts", read_all, at_end)?,
+            progress,
+            asked,
+        })
     }
 
     /// The result by `now`, if the reading is over or has taken too long. In that case no more is read, and the owner
     /// that took longest is blamed if that was long.
     pub(crate) fn outcome(&self, limits: Limits, now: Instant) -> Option<Outcome> {
-        let mut progress = lock(&self.progress);
-        let current = progress.current.map(|current| current.took(now));
+        let is_over = self.thread.is_over();
+        let current = self.thread.current(now);
         let stuck = current.filter(|(_, took)| *took >= limits.one);
         let is_late = now.saturating_duration_since(self.asked) >= limits.all;
-        if !progress.over && stuck.is_none() && !is_late {
+        if !is_over && stuck.is_none() && !is_late {
             return None;
         }
+        let mut progress = lock(&self.progress);
         progress.items = VecDeque::new();
         let slow = || {
             let all = progress.slowest.into_iter().chain(current);
             let slowest = all.max_by_key(|(_, took)| *took);
             slowest.filter(|(_, took)| *took >= limits.blamed_from())
         };
-        let blamed = if progress.over {
-            None
-        } else {
-            stuck.or_else(slow)
-        };
+        let blamed = if is_over { None } else { stuck.or_else(slow) };
         Some(Outcome {
             texts: std::mem::take(&mut progress.texts),
             blamed,
@@ -227,22 +171,12 @@ impl Reading {
     }
 
     /// When [`outcome`](Self::outcome) has a result, if the reading is not over before.
-    pub(crate) fn deadline(&self, limits: Limits) -> Option<Instant> {
-        let current = lock(&self.progress).current;
+    pub(crate) fn deadline(&self, limits: Limits, now: Instant) -> Option<Instant> {
+        let current = self.thread.current(now);
+        let of_current =
+            current.and_then(|(_, took)| now.checked_add(limits.one)?.checked_sub(took));
         let late = self.asked.checked_add(limits.all);
-        let of_current = current.and_then(|current| current.since.checked_add(limits.one));
         late.into_iter().chain(of_current).min()
-    }
-
-    /// The owner whose process is being read, and how long it has taken. `None`: the reading is over.
-    pub(crate) fn current(&self, now: Instant) -> Option<(Owner, Duration)> {
-        let current = lock(&self.progress).current;
-        current.map(|current| current.took(now))
-    }
-
-    /// Whether the thread has finished.
-    pub(crate) fn is_over(&self) -> bool {
-        lock(&self.progress).over
     }
 }
 

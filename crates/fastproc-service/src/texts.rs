@@ -16,11 +16,11 @@ use fastproc::{
     Directories, Fields, Process, Rights, Snapshot, TextEntry, TextPlace, Texts as Kinds,
     access::Access,
     difference::PerProcess,
-    owner::{Makers, Namespaces},
+    held_up::LeftOut,
+    owner::{Makers, Namespaces, Owner},
 };
 
 use crate::{
-    left::Left,
     reading::{self, Item, Read, Reading, Source},
     rest::Rest,
     view::View,
@@ -109,24 +109,24 @@ pub(crate) struct Texts {
     /// Those of the snapshot before, while the next one is processed.
     before: Vec<Kept>,
     bytes: usize,
-    pub(crate) left: Left,
+    /// The owners whose texts are left to the readers.
+    pub(crate) left_out: LeftOut,
     pub(crate) reads: u64,
 }
 
 impl Texts {
     pub(crate) fn open(host: &fastproc::Host) -> Result<Self, fastproc::Error> {
-        let home = Namespaces::own();
         Ok(Self {
             source: Source {
                 directories: Arc::new(Directories::open(host)?),
                 boot_offset_ns: host.boot_offset_ns,
-                home,
+                home: Namespaces::own(),
             },
             kept: Vec::new(),
             briefs: PerProcess::new(),
             before: Vec::new(),
             bytes: 0,
-            left: Left::new(home),
+            left_out: LeftOut::default(),
             reads: 0,
         })
     }
@@ -135,7 +135,7 @@ impl Texts {
     /// owner is left to the readers.
     pub(crate) fn needs(&self) -> Fields {
         let needs = Fields::CPU | Fields::MEMORY | Fields::USERS;
-        if self.left.is_empty() {
+        if self.left_out.is_empty() {
             needs
         } else {
             needs | Fields::CREDENTIALS
@@ -152,7 +152,7 @@ impl Texts {
         view: View,
         wanted: impl Fn(usize) -> Option<Kinds>,
     ) -> Vec<Item> {
-        self.left.settle(Instant::now());
+        self.left_out.settle(Instant::now());
         let began_ns = snapshot.stats().kernel_boottime_ns();
         let oldest_ns =
             began_ns.saturating_sub(u64::try_from(max_age.as_nanos()).unwrap_or(u64::MAX));
@@ -186,9 +186,7 @@ impl Texts {
                 }
             }
             if !missing.is_empty()
-                && !self
-                    .left
-                    .has(process, &self.source.directories, &mut makers)
+                && !is_left_out(&self.left_out, &self.source, process, &mut makers)
             {
                 items.push(Item {
                     pid: process.pid(),
@@ -332,8 +330,25 @@ impl Texts {
             .kept
             .iter()
             .filter(|kept| kept.texts.iter().any(Option::is_some));
-        (of_whom.count(), self.bytes, self.left.len())
+        (of_whom.count(), self.bytes, self.left_out.len())
     }
+}
+
+/// Whether a process's texts are left to the readers. `makers` belongs to one snapshot.
+fn is_left_out(
+    left_out: &LeftOut,
+    source: &Source,
+    process: Process<'_>,
+    makers: &mut Makers,
+) -> bool {
+    let too_many = left_out.has_too_many();
+    if left_out.is_empty() && !too_many {
+        return false;
+    }
+    let owner = source
+        .home
+        .owner_by_record(process, &source.directories, makers);
+    left_out.contains(&owner) || (too_many && !matches!(owner, Owner::Root { .. }))
 }
 
 /// Texts, one after the other, in a part of a buffer.
@@ -391,9 +406,15 @@ impl<'a> Writer<'a> {
 
 #[cfg(test)]
 mod tests {
-    use fastproc::{Host, SnapshotStats, SourceKind, Table, record::Record};
+    use std::{
+        io::Read as _,
+        process::{Command, Stdio},
+    };
+
+    use fastproc::{Host, SnapshotStats, SourceKind, Table, held_up::MOST_HELD_UP, record::Record};
 
     use super::*;
+    use crate::reading::tests::held_at;
 
     fn follow(texts: &mut Texts, processes: &[(u32, u64)]) {
         let records: Vec<Record> = processes
@@ -443,5 +464,67 @@ mod tests {
         assert_eq!((lengths(&texts), texts.bytes), (vec![3], 3));
         follow(&mut texts, &[]);
         assert_eq!(texts.bytes, 0);
+    }
+
+    /// A user who creates user namespaces could have any number of owners, each of which blocks a reading before it is
+    /// left to the readers.
+    #[test]
+    fn while_too_many_readings_are_held_up_only_roots_processes_are_read() {
+        use fastproc_testbed::gate;
+        if !gate::root() || !gate::programs(&["setpriv", "unshare"]) {
+            return;
+        }
+        let mut child = Command::new("setpriv")
+            .args(["--reuid=4321", "--regid=4321", "--clear-groups"])
+            .args(["unshare", "--user", "--map-root-user"])
+            .args(["sh", "-c", "echo .; read x"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let told = child.stdout.as_mut().expect("a pipe");
+        if told.read_exact(&mut [0]).is_err() {
+            child.wait().expect("the child is ours");
+            gate::skipped("users may not make user namespaces here");
+            return;
+        }
+        let mut collector = fastproc::Collector::builder()
+            .source(Some(SourceKind::Procfs))
+            .fields(Fields::USERS | Fields::CREDENTIALS)
+            .open()
+            .expect("/proc can be read");
+        let mut texts = Texts::open(collector.host()).expect("/proc can be read");
+        let snapshot = collector.snapshot().expect("/proc can be read");
+        let is_left = |texts: &Texts, pid: u32| {
+            let process = snapshot.get(pid).expect("the process is shown");
+            is_left_out(
+                &texts.left_out,
+                &texts.source,
+                process,
+                &mut Makers::default(),
+            )
+        };
+        let own = std::process::id();
+        let now = Instant::now();
+        let mut releases = Vec::new();
+        for _ in 0..MOST_HELD_UP {
+            assert!(!is_left(&texts, child.id()));
+            let (reading, release) = held_at(3);
+            texts
+                .left_out
+                .watch(reading.thread, Duration::from_secs(3600));
+            releases.push(release);
+        }
+        texts.left_out.settle(now);
+        assert_eq!(texts.left_out.len(), 0, "nobody is blamed");
+        assert!(is_left(&texts, child.id()));
+        assert!(!is_left(&texts, own), "root's are read");
+        releases.pop();
+        fastproc_testbed::wait_until("the end of one of them", || {
+            texts.left_out.settle(now);
+            !is_left(&texts, child.id())
+        });
+        child.kill().expect("the child is killed");
+        child.wait().expect("the child ends");
     }
 }

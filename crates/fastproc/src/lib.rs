@@ -99,7 +99,7 @@ pub use {
         whole_file::read_whole,
     },
     collect::one_shot::OneShot,
-    details::{Directories, Directory, owner},
+    details::{Directories, Directory, held_up, owner},
     records::schema,
     rules::{cputime, rights::Rights},
     snapshot::{

@@ -70,9 +70,9 @@ pub(crate) fn held_at(pid: u32) -> (Reading, mpsc::Sender<()>) {
 }
 
 fn nothing_more_is_read(reading: &Reading, release: mpsc::Sender<()>) {
-    assert!(!reading.is_over());
+    assert!(!reading.thread.is_over());
     drop(release);
-    wait_until("the end of the thread", || reading.is_over());
+    wait_until("the end of the thread", || reading.thread.is_over());
     assert_eq!(lock(&reading.progress).texts.len(), 1, "that of process 3");
 }
 
@@ -91,7 +91,7 @@ fn everything_is_read_and_the_end_is_told() {
     let outcome = outcome.expect("it is over");
     let pids: Vec<u32> = outcome.texts.iter().map(|text| text.item.pid).collect();
     assert_eq!(pids, (0..100).collect::<Vec<_>>());
-    assert!(outcome.blamed.is_none() && reading.is_over());
+    assert!(outcome.blamed.is_none() && reading.thread.is_over());
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_reading_that_panics_is_over_and_the_end_is_told() {
     wait_until("it is told", || {
         rustix::io::read(&*done, &mut [0; 8]).is_ok()
     });
-    assert!(reading.is_over() && reading.current(Instant::now()).is_none());
+    assert!(reading.thread.is_over() && reading.thread.current(Instant::now()).is_none());
     let outcome = reading.outcome(NEVER, Instant::now());
     assert_eq!(outcome.expect("it is over").texts.len(), 3);
 }
@@ -171,15 +171,15 @@ fn a_reading_ends_at_its_limit_and_blames_its_slowest_user() {
 /// Many processes that each took a little less than one may, and one that is being read when the time is over.
 fn slow(slowest: Duration, limits: Limits) -> Option<u32> {
     let asked = Instant::now();
+    let thread = ReadingThread::default();
+    thread.begin(asked + limits.all * 399 / 400);
+    thread.set_owner(Owner::User(8));
     let progress = Progress {
         slowest: Some((Owner::User(7), slowest)),
-        current: Some(Current {
-            owner: Owner::User(8),
-            since: asked + limits.all * 399 / 400,
-        }),
         ..Progress::default()
     };
     let reading = Reading {
+        thread,
         progress: Arc::new(Mutex::new(progress)),
         asked,
     };
@@ -200,14 +200,10 @@ fn a_late_reading_blames_users_who_took_an_eighth_of_it() {
 
 #[test]
 fn how_long_the_slowest_took_is_noted() {
-    let now = Instant::now();
     let mut progress = Progress::default();
-    for (pid, seconds) in [(1, 2), (2, 5), (3, 4)] {
-        progress.current = Some(Current {
-            owner: Owner::User(pid),
-            since: now,
-        });
-        progress.end_current(now + Duration::from_secs(seconds));
+    for (uid, seconds) in [(1, 2), (2, 5), (3, 4)] {
+        let took = (Owner::User(uid), Duration::from_secs(seconds));
+        progress.add(Vec::new(), Some(took));
     }
     let slowest = (Owner::User(2), Duration::from_secs(5));
     assert_eq!(progress.slowest, Some(slowest));
@@ -217,7 +213,7 @@ fn how_long_the_slowest_took_is_noted() {
 fn however_much_there_is_no_more_is_held_than_the_bound() {
     let count = 3 * MOST_BYTES / LONGEST;
     let reading = start(count as u32, done(), |item| text(item, LONGEST));
-    wait_until("the end of the thread", || reading.is_over());
+    wait_until("the end of the thread", || reading.thread.is_over());
     let outcome = reading.outcome(NEVER, Instant::now());
     let outcome = outcome.expect("it is over");
     assert_eq!(outcome.texts.len(), MOST_BYTES / LONGEST);

@@ -111,9 +111,9 @@ impl Service {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let limits = self.limits();
+        let (limits, now) = (self.limits(), Instant::now());
         let jobs = self.jobs.iter();
-        let jobs = jobs.filter_map(|job| job.reading.deadline(limits));
+        let jobs = jobs.filter_map(|job| job.reading.deadline(limits, now));
         jobs.chain(self.parked.deadline()).min()
     }
 
@@ -146,10 +146,11 @@ impl Service {
                 buffer.finish(job.contents);
             }
             self.texts.keep(outcome.texts);
-            self.texts.left.watch(job.reading, limits.blamed_from());
+            let left_out = &mut self.texts.left_out;
+            left_out.watch(job.reading.thread, limits.blamed_from());
             if let Some((owner, took)) = outcome.blamed {
                 // A thread was blocked by it for this long.
-                self.texts.left.add(owner, now);
+                left_out.add(owner, now);
                 self.blame.add(owner.uid(), Reason::Blocked);
                 if let Some(uid) = owner.uid() {
                     self.budget.spend(uid, took, now);

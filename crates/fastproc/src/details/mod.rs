@@ -3,6 +3,7 @@
 
 mod cgroup;
 mod directory;
+pub mod held_up;
 mod hierarchy;
 pub mod owner;
 mod rights;

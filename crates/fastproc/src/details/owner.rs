@@ -10,8 +10,8 @@ use std::{
     path::Path,
 };
 
-use super::Directory;
-use crate::base::proc_root;
+use super::{Directories, Directory};
+use crate::{base::proc_root, records::record::Credentials, snapshot::process::Process};
 
 /// The kernel does not nest user namespaces deeper.
 const DEEPEST: usize = 33;
@@ -74,12 +74,6 @@ impl Namespaces {
         }
     }
 
-    /// Whether this is the inode of the user namespace of this process.
-    #[must_use]
-    pub fn has_inode(self, user_ns: u32) -> bool {
-        u64::from(user_ns) == self.user
-    }
-
     /// The owner of a process with this real user in the user namespace of this process.
     pub fn owner_by_user(self, pid: u32, uid: u32) -> Owner {
         if uid != 0 {
@@ -114,9 +108,32 @@ impl Namespaces {
         })
     }
 
+    /// Finds the owner by a record, and reads the process only if that does not have it. `makers` belongs to one
+    /// snapshot.
+    pub fn owner_by_record(
+        self,
+        process: Process<'_>,
+        directories: &Directories,
+        makers: &mut Makers,
+    ) -> Owner {
+        let pid = process.pid();
+        let uid = process.users().map(|of| of.uid);
+        let namespace = process.credentials().and_then(Credentials::user_ns);
+        let is_home = namespace.is_some_and(|inode| u64::from(inode) == self.user);
+        let known = namespace.and_then(|inode| self.known_owner(inode, pid, makers));
+        match (known, uid) {
+            (Some(owner), _) => owner,
+            (None, Some(uid)) if is_home => self.owner_by_user(pid, uid),
+            (None, _) => match directories.get(pid, process.identity().start_ns) {
+                Ok(directory) => self.owner(&directory, pid, uid, makers),
+                Err(_) => Owner::Unknown { user_ns: 0 },
+            },
+        }
+    }
+
     /// Finds the owner without reading the process, if its user namespace differs from this process's and its creator
     /// is known.
-    pub fn known_owner(self, user_ns: u32, pid: u32, makers: &Makers) -> Option<Owner> {
+    fn known_owner(self, user_ns: u32, pid: u32, makers: &Makers) -> Option<Owner> {
         let user_ns = user_ns.into();
         match makers.0.get(&user_ns)? {
             Some(Maker::Own) => None,
