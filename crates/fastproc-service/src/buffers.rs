@@ -7,8 +7,8 @@ use fastproc::{
 
 use crate::{
     exits::Range,
-    holders::{Holders, Watched},
     memory::{Counts, Memory},
+    passed_files::{PassedFiles, Watched},
     view::View,
 };
 
@@ -42,7 +42,7 @@ impl Limits {
 pub(crate) struct Contents {
     pub(crate) generation: u64,
     /// The collector that walked.
-    pub(crate) tier: usize,
+    pub(crate) field_set: usize,
     pub(crate) groups: u32,
     pub(crate) texts: Texts,
     pub(crate) texts_max_age_ns: u64,
@@ -91,7 +91,7 @@ impl From<TakeError> for Status {
 impl Contents {
     /// Whether both are records of the same groups from the same collector, so that its walks tell which are unchanged.
     pub(crate) fn follows(self, before: Self) -> bool {
-        let kind = |of: Self| (of.tier, of.groups, of.is_of_cgroups);
+        let kind = |of: Self| (of.field_set, of.groups, of.is_of_cgroups);
         self.generation != 0 && before.generation != 0 && kind(self) == kind(before)
     }
 }
@@ -131,7 +131,7 @@ struct Retired {
 #[derive(Debug)]
 pub(crate) struct Buffers {
     limits: Limits,
-    holders: Holders,
+    passed_files: PassedFiles,
     all: Vec<Buffer>,
     retired: Vec<Retired>,
     next_id: u64,
@@ -145,7 +145,7 @@ impl Buffers {
     pub(crate) fn new(first_id: u64, limits: Limits) -> Self {
         Self {
             limits,
-            holders: Holders::new(),
+            passed_files: PassedFiles::new(),
             all: Vec::new(),
             retired: Vec::new(),
             next_id: first_id.max(1),
@@ -239,7 +239,7 @@ impl Buffers {
         }
         self.latest = bytes;
         self.drop_unused(bytes);
-        let memory = Memory::new(bytes, &self.holders).map_err(|_| TakeError::Memory)?;
+        let memory = Memory::new(bytes, &self.passed_files).map_err(|_| TakeError::Memory)?;
         let id = self.next_id;
         self.next_id += 1;
         self.all.push(Buffer {
@@ -326,7 +326,7 @@ impl Buffers {
                 charge: buffer.charge(),
             });
         } else {
-            watched.inspect(|&watched| self.holders.forget(watched));
+            watched.inspect(|&watched| self.passed_files.forget(watched));
         }
         drop(buffer);
         self.settle();
@@ -336,7 +336,7 @@ impl Buffers {
     pub(crate) fn settle(&mut self) {
         let retired = &mut self.retired;
         if !retired.is_empty() {
-            self.holders
+            self.passed_files
                 .gone(|gone| retired.retain(|retired| retired.watched != Some(gone)));
         }
     }

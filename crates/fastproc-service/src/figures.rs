@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::blame::{Reason, Refused};
+use crate::user_events::{Reason, Refused};
 
 /// Figures that the service keeps current. They are atomics, so that neither the service nor a reader waits for the
 /// other.

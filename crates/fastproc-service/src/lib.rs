@@ -8,7 +8,6 @@
 //! One thread answers, and sleeps until a request comes. It never blocks: other threads read the texts of processes, and
 //! cgroups, and the request is answered when they are done.
 
-mod blame;
 mod budget;
 mod buffers;
 mod cgroups;
@@ -16,23 +15,24 @@ mod changes;
 mod closing;
 mod confine;
 mod exits;
+mod field_sets;
 mod figures;
 mod fill;
 mod hidepid;
-mod holders;
+mod idle;
 mod memory;
 mod message;
+mod passed_files;
 mod peer;
 mod reading;
-mod rest;
 mod service;
 mod settings;
-mod shown;
 mod socket;
 mod status;
 mod texts;
-mod tiers;
+mod user_events;
 mod view;
+mod visibilities;
 
 pub use confine::{confine, confine_to_descriptors};
 pub use figures::Figures;

@@ -18,19 +18,19 @@ use rustix::{
     mm::ProtFlags,
 };
 
-use crate::holders::{Holders, Watched};
+use crate::passed_files::{PassedFiles, Watched};
 
 /// Opens the file for reading only. Nobody can open it again, so when this descriptor's copies are closed no reader has
 /// it.
-fn open_for_others(file: &OwnedFd, holders: &Holders) -> io::Result<(OwnedFd, Option<Watched>)> {
+fn open_for_others(file: &OwnedFd, files: &PassedFiles) -> io::Result<(OwnedFd, Option<Watched>)> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let watched = holders.watch(&path);
+    let watched = files.watch(&path);
     let opened = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .and_then(|shared| fchmod(file, Mode::empty()).map(|()| shared));
     match opened {
         Ok(shared) => Ok((shared, watched)),
         Err(error) => {
-            watched.inspect(|&watched| holders.forget(watched));
+            watched.inspect(|&watched| files.forget(watched));
             Err(error.into())
         }
     }
@@ -105,7 +105,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Creates a file of zeros.
-    pub(crate) fn new(bytes: usize, holders: &Holders) -> io::Result<Self> {
+    pub(crate) fn new(bytes: usize, files: &PassedFiles) -> io::Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size());
         let file = file_in_memory(c"fastproc")?;
         ftruncate(&file, bytes as u64)?;
@@ -113,7 +113,7 @@ impl Memory {
         // From here on no other mapping can be written to, and nobody can take the memory away from a reader.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
         fcntl_add_seals(&file, seals)?;
-        let (shared, watched) = open_for_others(&file, holders)?;
+        let (shared, watched) = open_for_others(&file, files)?;
         Ok(Self {
             shared,
             watched,
@@ -192,7 +192,7 @@ mod tests {
             changed: 3,
         };
         let [.., end] = counts.offsets();
-        let mut memory = Memory::new(end, &Holders::new()).expect("memory");
+        let mut memory = Memory::new(end, &PassedFiles::new()).expect("memory");
         let parts = memory.parts(counts).expect("they fit");
         parts.records.fill(Record::default());
         parts.pool.fill(7);
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn readers_cannot_write_to_shared_memory() {
-        let memory = Memory::new(1, &Holders::new()).expect("memory");
+        let memory = Memory::new(1, &PassedFiles::new()).expect("memory");
         let written = rustix::io::pwrite(memory.file(), b"x", 0);
         assert_eq!(written, Err(rustix::io::Errno::BADF));
         assert_eq!(ftruncate(memory.file(), 0), Err(rustix::io::Errno::INVAL));

@@ -15,7 +15,7 @@ use fastproc::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{budget::cpu_time, rest::Rest};
+use crate::{budget::cpu_time, idle::Idle};
 
 /// The longest text that is kept or sent. Of longer ones only one byte more is read, which shows that they are longer.
 pub(crate) const LONGEST: usize = 4096;
@@ -32,7 +32,7 @@ pub(crate) struct Item {
     /// Its real user, if its record has it.
     pub(crate) uid: Option<u32>,
     /// `None`: it may be changing.
-    pub(crate) rest: Option<Rest>,
+    pub(crate) idle: Option<Idle>,
     pub(crate) kinds: Kinds,
     /// Its index among the records that are sent.
     pub(crate) place: usize,

@@ -1,14 +1,14 @@
 //! The loop of the service: connections, requests, answers.
 
 mod answer;
-mod asking;
 mod cgroups;
 mod connections;
 mod exits;
 mod jobs;
 mod report;
+mod request_costs;
 mod requests;
-mod turn;
+mod schedule;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -27,15 +27,15 @@ use rustix::event::{
 };
 
 use self::{
-    asking::Asking,
     connections::{Client, PAUSE},
     jobs::Job,
-    turn::{Costs, Orders, Parked, Waiting},
+    request_costs::RequestCosts,
+    schedule::{Costs, Orders, Parked, Waiting},
 };
 use crate::{
-    blame::Blame, budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits,
-    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, shown::Shown,
-    status::Counted, texts::Texts, tiers::Tiers,
+    budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits, field_sets::FieldSets,
+    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, status::Counted,
+    texts::Texts, user_events::UserEvents, visibilities::Visibilities,
 };
 
 /// Events that are handled together; requests that arrive meanwhile share the next walk.
@@ -74,7 +74,7 @@ pub struct Service {
     host: Host,
     home: Home,
     hidepid: Hidepid,
-    tiers: Tiers,
+    field_sets: FieldSets,
     texts: Texts,
     exits: Exits,
     cgroups: Cgroups,
@@ -113,11 +113,11 @@ pub struct Service {
     texts_timeout: Duration,
     /// Written to when texts have been read.
     texts_done: Arc<OwnedFd>,
-    asking: Asking,
+    request_costs: RequestCosts,
     orders: Orders,
-    shown: Shown,
+    visibilities: Visibilities,
     counted: Counted,
-    blame: Blame,
+    user_events: UserEvents,
     figures: Arc<Figures>,
     started: Instant,
 }
@@ -140,7 +140,7 @@ impl Service {
             hidepid: Hidepid::read(),
             texts: Texts::open(&host)?,
             host,
-            tiers: Tiers::open(settings.source, first)?,
+            field_sets: FieldSets::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
             cgroups: Cgroups::default(),
             reads_cgroups_for: None,
@@ -166,11 +166,11 @@ impl Service {
             jobs: Vec::new(),
             texts_timeout: settings.texts_timeout,
             texts_done: event()?,
-            asking: Asking::new(settings.cpu_of_user),
+            request_costs: RequestCosts::new(settings.cpu_of_user),
             orders: Orders::default(),
-            shown: Shown::default(),
+            visibilities: Visibilities::default(),
             counted: Counted::default(),
-            blame: Blame::new(settings.log, Arc::clone(&figures.refused)),
+            user_events: UserEvents::new(settings.log, Arc::clone(&figures.refused)),
             figures,
             started: Instant::now(),
             exporter: None,
@@ -184,7 +184,7 @@ impl Service {
 
     /// The source that the service reads.
     pub fn source(&self) -> SourceKind {
-        self.tiers.source()
+        self.field_sets.source()
     }
 
     /// Figures that other threads may read while the service runs.
@@ -194,7 +194,7 @@ impl Service {
 
     /// Sources that were tried first and refused, and why.
     pub fn refused(&self) -> &[Refusal] {
-        self.tiers.refused()
+        self.field_sets.refused()
     }
 
     /// Serves until `stop` is readable, or until no reader has been connected for as long as the settings say.
@@ -237,15 +237,15 @@ impl Service {
         let at_once = self.can_go_on.then_some(Duration::ZERO);
         let jobs = self.next_deadline().map(until);
         let accept = self.paused.map(|since| until(since + PAUSE));
-        let asking = self.asking.deadline().map(until);
+        let request_costs = self.request_costs.deadline().map(until);
         let first = at_once.into_iter().chain(idle).chain(jobs);
         let exits = self
             .exits_unwanted
             .and_then(|since| since.checked_add(self.exits_linger))
             .map(until);
         let cgroups = self.cgroups.closes_at().map(until);
-        let first = first.chain(accept).chain(asking).chain(exits);
-        let release = self.tiers.next_release().map(until);
+        let first = first.chain(accept).chain(request_costs).chain(exits);
+        let release = self.field_sets.next_release().map(until);
         let first = first.chain(release).chain(cgroups);
         first.min().and_then(|first| Timespec::try_from(first).ok())
     }
@@ -292,12 +292,12 @@ impl Service {
         self.finish_cgroups();
         self.turn();
         self.settle_exits();
-        self.tiers.release_unused();
+        self.field_sets.release_unused();
         self.cgroups.close_unused(Instant::now());
         self.figures
             .set(self.clients.len(), self.buffers.lent_bytes());
         self.release_held();
-        self.settle_asking();
+        self.settle_request_costs();
         false
     }
 }

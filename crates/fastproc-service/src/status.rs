@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fastproc::source::service::wire::Status;
 use serde::Serialize;
 
-use crate::blame::Counts;
+use crate::user_events::Counts;
 
 /// Counts since the service began.
 #[derive(Debug, Default)]

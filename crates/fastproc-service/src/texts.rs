@@ -2,7 +2,7 @@
 //!
 //! A kept text is sent if it was read after the walk began. It is also sent if it is not older than the reader accepts,
 //! and the process has been idle since: it has not run, nothing traces it, and no other process shares its memory. The
-//! record shows that, if the walk made it ([`Rest`]). Two changes leave no trace in it: another process writes to that
+//! record shows that, if the walk made it ([`Idle`]). Two changes leave no trace in it: another process writes to that
 //! memory by force, or a program is renamed or removed.
 
 use std::{
@@ -21,8 +21,8 @@ use fastproc::{
 };
 
 use crate::{
+    idle::Idle,
     reading::{self, Item, Read, Reading, Source},
-    rest::Rest,
     view::View,
 };
 
@@ -35,7 +35,7 @@ struct Text {
     /// `None`: it is too long to be kept. It is not read again while the process is idle.
     bytes: Option<Box<[u8]>>,
     read_ns: u64,
-    rest: Option<Rest>,
+    idle: Option<Idle>,
     /// The rights of the process when the text was read, if its path was read for a user.
     rights: Option<Rights>,
 }
@@ -72,7 +72,7 @@ struct Brief {
     start_ns: u64,
     /// Kernel threads and zombies have none.
     has_texts: bool,
-    rest: Option<Rest>,
+    idle: Option<Idle>,
 }
 
 impl Brief {
@@ -81,7 +81,7 @@ impl Brief {
         Self {
             start_ns: identity.start_ns,
             has_texts: identity.has_mm != 0 && !identity.is_kernel_thread(),
-            rest: Rest::from_process(process),
+            idle: Idle::from_process(process),
         }
     }
 }
@@ -167,13 +167,13 @@ impl Texts {
             if !brief.has_texts {
                 continue;
             }
-            let rest = brief.rest;
+            let idle = brief.idle;
             let mut missing = Kinds::empty();
             for kind in kinds.iter() {
                 let text = &mut kept.texts[index_of(kind)];
                 let holds = |text: &Text| {
                     text.read_ns >= began_ns
-                        || (text.read_ns >= oldest_ns && rest.is_some() && rest == text.rest)
+                        || (text.read_ns >= oldest_ns && idle.is_some() && idle == text.idle)
                 };
                 let is_known =
                     |text: &Text| view == View::All || kind != Kinds::EXE || text.rights.is_some();
@@ -192,7 +192,7 @@ impl Texts {
                     pid: process.pid(),
                     start_ns: brief.start_ns,
                     uid: process.users().map(|users| users.uid),
-                    rest,
+                    idle,
                     kinds: missing,
                     place: place - 1,
                 });
@@ -253,7 +253,7 @@ impl Texts {
             let text = Text {
                 bytes: read.bytes,
                 read_ns: read.read_ns,
-                rest: item.rest,
+                idle: item.idle,
                 rights: read.rights,
             };
             let slot = &mut kept.texts[index_of(kind)];
@@ -449,7 +449,7 @@ mod tests {
             kept.texts[0] = Some(Text {
                 bytes: Some(bytes),
                 read_ns: 0,
-                rest: None,
+                idle: None,
                 rights: None,
             });
         }

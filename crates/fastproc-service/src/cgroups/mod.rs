@@ -23,7 +23,7 @@ use fastproc::{
 
 pub(crate) use self::answer::Answer;
 use self::{answer::Draft, permission::Permission};
-use crate::{blame::chain, budget::cpu_time, view::View};
+use crate::{budget::cpu_time, user_events::chain, view::View};
 
 /// The number of collectors: pressure costs more than all the rest, so one is without it.
 pub(crate) const COUNT: usize = 2;

@@ -18,7 +18,7 @@ fn items(pids: std::ops::Range<u32>) -> Vec<Item> {
         pid,
         start_ns: 0,
         uid: None,
-        rest: None,
+        idle: None,
         kinds: Kinds::CMDLINE,
         place: 0,
     };
@@ -132,7 +132,7 @@ fn the_owner_of_a_process_is_known_before_it_is_read() {
             pid,
             start_ns: process.identity().start_ns,
             uid: known,
-            rest: None,
+            idle: None,
             kinds: Kinds::CMDLINE,
             place: 0,
         };

@@ -13,12 +13,12 @@ use fastproc::{
 };
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
-use super::{Service, turn::Waiting};
+use super::{Service, schedule::Waiting};
 use crate::{
-    blame::Reason,
     buffers::Contents,
     fill::{self, Earlier, Filling},
     memory::Counts,
+    user_events::Reason,
     view::{Mask, View, Visibility},
 };
 
@@ -29,15 +29,15 @@ const ROOM_FOR_LONG_TEXTS: usize = 64 << 10;
 
 impl Service {
     pub(super) fn greet(&mut self, waiting: &Waiting) {
-        let reply = match self.hello(waiting.tier) {
+        let reply = match self.hello(waiting.field_set) {
             Ok(reply) => reply,
             Err(_) => Reply::empty(Status::Failed),
         };
         self.send(waiting.client, &reply.to_words(), None);
     }
 
-    fn hello(&mut self, tier: usize) -> Result<Reply, fastproc::Error> {
-        let collector = self.tiers.collector(tier)?;
+    fn hello(&mut self, field_set: usize) -> Result<Reply, fastproc::Error> {
+        let collector = self.field_sets.collector(field_set)?;
         Ok(Reply {
             groups: collector.fields().bits(),
             source: source_number(collector.source()),
@@ -108,15 +108,15 @@ impl Service {
     ) -> Result<Option<u64>, Status> {
         let view = waiting.view;
         let collector = self
-            .tiers
-            .collector(waiting.tier)
+            .field_sets
+            .collector(waiting.field_set)
             .map_err(|_| Status::Failed)?;
         let calibration = collector.calibration();
         let mask = Mask::new(collector.host(), calibration);
-        let Some((snapshot, changes)) = self.tiers.latest(waiting.tier) else {
+        let Some((snapshot, changes)) = self.field_sets.latest(waiting.field_set) else {
             return Err(Status::Failed);
         };
-        let shown = self.shown.update(view, waiting.tier, &snapshot);
+        let shown = self.visibilities.update(view, waiting.field_set, &snapshot);
         let mut missing = Vec::new();
         if !contents.texts.is_empty() {
             let max_age = Duration::from_nanos(contents.texts_max_age_ns);
@@ -152,7 +152,7 @@ impl Service {
             counts.text_bytes += missing.len() * ROOM_FOR_TEXT + ROOM_FOR_LONG_TEXTS;
         }
         let [.., bytes] = counts.offsets();
-        self.costs.bytes[waiting.tier] = bytes;
+        self.costs.bytes[waiting.field_set] = bytes;
         let (buffer, latest) = match view {
             View::All => (self.buffers.take(view, bytes)?, None),
             View::Of(_) => self.buffers.take_after(contents, view, bytes)?,
@@ -241,7 +241,7 @@ impl Service {
 
     pub(super) fn blame(&mut self, token: u64, why: Reason) {
         if let Some(client) = self.clients.get(&token) {
-            self.blame.add(Some(client.uid), why);
+            self.user_events.add(Some(client.uid), why);
         }
     }
 

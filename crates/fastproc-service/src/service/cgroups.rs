@@ -10,16 +10,16 @@ use fastproc::{
 
 use super::{
     Service,
-    turn::{Step, Waiting},
+    schedule::{Step, Waiting},
 };
 use crate::{
-    blame::Reason,
     budget::cpu_time,
     buffers::Contents,
     cgroups::{Answer, Done, LONGEST, Progress, Wish, collector_of},
     exits::Range,
     memory::Counts,
     peer::Peer,
+    user_events::Reason,
     view::View,
 };
 
@@ -154,7 +154,7 @@ impl Service {
     fn use_cgroups(&mut self, waiting: &Waiting, done: Done) -> Result<Answer, Status> {
         let Waiting { view, request, .. } = *waiting;
         if let Some(reason) = done.reason {
-            self.blame.failed(&reason);
+            self.user_events.failed(&reason);
         }
         // A refusal costs next to nothing.
         if done.answer.is_ok() {

@@ -12,13 +12,13 @@ use nix::{
 };
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{LISTENER, Service, UNKNOWN, asking::WEIGHT_OF_CONNECTION};
+use super::{LISTENER, Service, UNKNOWN, request_costs::WEIGHT_OF_CONNECTION};
 use crate::{
-    blame::Reason,
     buffers::Contents,
     closing::{self, may_pass_descriptors},
     peer::Known,
     settings::{CONNECTIONS, CONNECTIONS_OF_USER},
+    user_events::Reason,
 };
 
 /// The account of connections of uid 0 until they are known to have root's rights. A process with that uid but without
@@ -65,11 +65,11 @@ impl Service {
             let uid = getsockopt(&socket, PeerCredentials)
                 .map_or(u32::MAX, |credentials| credentials.uid());
             let account = if uid == 0 { UNPROVEN_ROOT } else { uid };
-            self.asking.add(account, WEIGHT_OF_CONNECTION);
+            self.request_costs.add(account, WEIGHT_OF_CONNECTION);
             let of_account = self.connections.get(&account).map_or(0, BTreeSet::len);
             let too_many = of_account >= CONNECTIONS_OF_USER;
             if too_many {
-                self.blame.add(Some(uid), Reason::CutOff);
+                self.user_events.add(Some(uid), Reason::CutOff);
             }
             if account == UNPROVEN_ROOT && too_many {
                 // Root itself can still connect; it is identified when it asks.
@@ -80,7 +80,7 @@ impl Service {
             }
             let is_full = self.clients.len() >= CONNECTIONS;
             if is_full && !self.make_room(of_account) {
-                self.blame.add(Some(uid), Reason::CutOff);
+                self.user_events.add(Some(uid), Reason::CutOff);
                 closing::close(socket);
                 continue;
             }

@@ -5,13 +5,13 @@ use std::{os::fd::AsFd, sync::Arc, time::Instant};
 
 use fastproc::source::service::wire::{Request, Status, part};
 
-use super::{Service, turn::Waiting};
+use super::{Service, schedule::Waiting};
 use crate::{
-    blame::Reason,
     buffers::Contents,
     memory::Counts,
     reading::{Item, Limits, Reading},
     texts::Writer,
+    user_events::Reason,
     view::View,
 };
 
@@ -151,7 +151,7 @@ impl Service {
             if let Some((owner, took)) = outcome.blamed {
                 // A thread was blocked by it for this long.
                 left_out.add(owner, now);
-                self.blame.add(owner.uid(), Reason::Blocked);
+                self.user_events.add(owner.uid(), Reason::Blocked);
                 if let Some(uid) = owner.uid() {
                     self.budget.spend(uid, took, now);
                 }

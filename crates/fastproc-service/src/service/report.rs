@@ -31,17 +31,17 @@ impl Service {
             connections_total: self.counted.connections,
             requests_total: self.counted.requests,
             wakes_total: self.counted.wakes,
-            walks_total: self.tiers.walks,
-            records_kept_total: self.tiers.kept,
-            records_disproven_total: self.tiers.disproven,
+            walks_total: self.field_sets.walks,
+            records_kept_total: self.field_sets.kept,
+            records_disproven_total: self.field_sets.disproven,
             fills_total: self.counted.fills,
-            blamed: self.blame.sum(),
-            users: self.blame.users(),
+            blamed: self.user_events.sum(),
+            users: self.user_events.users(),
             pauses_total: self.counted.pauses,
             cgroups_refused_total: self.counted.cgroups_refused,
             refusals_total: &self.counted.refusals,
             collectors: self
-                .tiers
+                .field_sets
                 .sizes()
                 .map(|(fields, age, array_bytes)| CollectorReport {
                     fields: names(fields),

@@ -8,13 +8,13 @@ use fastproc::{
 };
 use nix::errno::Errno;
 
-use super::{Service, asking::WEIGHT_OF_MUCH, cgroups, turn::Waiting};
+use super::{Service, cgroups, request_costs::WEIGHT_OF_MUCH, schedule::Waiting};
 use crate::{
-    blame::Reason,
     budget::cpu_time,
     hidepid::Hidepid,
     message::{brings_descriptors, read, unread},
     peer::{Peer, PeerQuery, Sender},
+    user_events::Reason,
     view::View,
 };
 
@@ -25,7 +25,8 @@ impl Service {
             return false;
         };
         let (account, is_new) = (client.account, !client.peer.is_decided());
-        let comes_later = self.is_held(token, account) || self.asking.others_come_first(account);
+        let comes_later =
+            self.is_held(token, account) || self.request_costs.others_come_first(account);
         if !comes_later {
             self.read_from(token, account, is_new);
         }
@@ -34,7 +35,7 @@ impl Service {
 
     fn read_from(&mut self, token: u64, account: u32, is_new: bool) {
         // Identifying a reader takes as long as reading many requests.
-        self.asking
+        self.request_costs
             .add(account, if is_new { WEIGHT_OF_MUCH } else { 1 });
         let Some(client) = self.clients.get_mut(&token) else {
             return;
@@ -65,7 +66,7 @@ impl Service {
         };
         let is_text = matches!(request.op, Op::Layout | Op::Status);
         if is_text {
-            self.asking.add(account, WEIGHT_OF_MUCH);
+            self.request_costs.add(account, WEIGHT_OF_MUCH);
         }
         if (is_new || is_text)
             && !self
@@ -138,22 +139,23 @@ impl Service {
         if !request.texts.is_empty() {
             groups |= self.texts.needs();
         }
-        let tier = Fields::from_bits(request.groups).and_then(|_| self.tiers.find(groups));
-        let Some(tier) = tier.or_else(|| (request.op == Op::Exits).then_some(0)) else {
+        let field_set =
+            Fields::from_bits(request.groups).and_then(|_| self.field_sets.find(groups));
+        let Some(field_set) = field_set.or_else(|| (request.op == Op::Exits).then_some(0)) else {
             return self.refuse(token, Status::Groups);
         };
-        self.wait(token, peer.view, tier, request);
+        self.wait(token, peer.view, field_set, request);
     }
 
     /// Lets a request wait for its turn.
-    fn wait(&mut self, token: u64, view: View, tier: usize, request: Request) {
+    fn wait(&mut self, token: u64, view: View, field_set: usize, request: Request) {
         if let Some(client) = self.clients.get_mut(&token) {
             client.waits = true;
         }
         self.waiting.push(Waiting {
             client: token,
             view,
-            tier,
+            field_set,
             request,
             came: Instant::now(),
         });

@@ -55,7 +55,7 @@ fn ask(service: &mut Service, socket: OwnedFd, (client, uid): (u64, u32), texts:
     service.waiting.push(Waiting {
         client,
         view: View::of_user(uid),
-        tier: 0,
+        field_set: 0,
         request: Request {
             op: Op::Snapshot,
             groups: Fields::TOP.bits(),
@@ -181,13 +181,15 @@ fn nothing_is_read_for_a_while_from_who_asks_too_much() {
         events
     };
     let now = Instant::now();
-    service.asking.hold(USER, now + Duration::from_secs(3600));
+    service
+        .request_costs
+        .hold(USER, now + Duration::from_secs(3600));
     let events = reported(&service);
     assert_eq!(events.len(), others.len());
     service.handle(&events);
     assert_eq!(service.counted.requests, 0);
     assert!(reported(&service).is_empty(), "nothing wakes the service");
-    service.asking.hold(USER, now);
+    service.request_costs.hold(USER, now);
     service.release_held();
     assert_eq!(reported(&service).len(), others.len());
 }
@@ -305,7 +307,7 @@ fn too_many_cgroups_blame_no_user() {
     sent.expect("it is awaited");
     service.finish_cgroups();
     assert_eq!(answered(&[other]), 1);
-    assert!(service.blame.users().is_empty());
+    assert!(service.user_events.users().is_empty());
     assert_eq!(service.counted.cgroups_refused, 1);
     assert_eq!(service.costs.cgroups[1][0], before);
     // It has used up what it has for cgroups, and may ask for processes.

@@ -127,7 +127,7 @@ impl Refused {
 
 /// Counts, and what was logged when.
 #[derive(Debug, Default)]
-pub(crate) struct Blame {
+pub(crate) struct UserEvents {
     log: Option<fn(&str)>,
     refused: Arc<Refused>,
     /// The index of each user's counts.
@@ -143,7 +143,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-impl Blame {
+impl UserEvents {
     pub(crate) fn new(log: Option<fn(&str)>, refused: Arc<Refused>) -> Self {
         Self {
             log,
@@ -238,7 +238,7 @@ mod tests {
             TOLD.fetch_add(1, Ordering::Relaxed);
         };
         let text = chain(&Failed(std::io::Error::other("it broke")));
-        let mut blame = Blame::new(Some(log), Arc::default());
+        let mut blame = UserEvents::new(Some(log), Arc::default());
         for _ in 0..1000 {
             blame.failed(&text);
         }
@@ -251,13 +251,13 @@ mod tests {
             assert!(line.starts_with("user 7 has had its share"));
             LINES.fetch_add(1, Ordering::Relaxed);
         };
-        let mut blame = Blame::new(Some(log), Arc::default());
+        let mut blame = UserEvents::new(Some(log), Arc::default());
         for _ in 0..100_000 {
             blame.add(Some(7), Reason::OverBudget);
         }
         assert_eq!(LINES.load(Ordering::Relaxed), 1);
         assert_eq!(blame.users()[&7].over_budget_total, 100_000);
-        let mut silent = Blame::new(None, Arc::default());
+        let mut silent = UserEvents::new(None, Arc::default());
         for uid in 0..10_000 {
             silent.add(Some(uid), Reason::Blocked);
         }

@@ -17,12 +17,12 @@ use fastproc::{
 
 use super::{Service, cgroups::CgroupCosts};
 use crate::{
-    blame::{Reason, chain},
     budget::cpu_time,
     buffers::Contents,
     cgroups,
     exits::Range,
-    tiers::{COUNT, NoRoom},
+    field_sets::{COUNT, NoRoom},
+    user_events::{Reason, chain},
     view::View,
 };
 
@@ -38,7 +38,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 pub(super) struct Waiting {
     pub(super) client: u64,
     pub(super) view: View,
-    pub(super) tier: usize,
+    pub(super) field_set: usize,
     pub(super) request: Request,
     pub(super) came: Instant,
 }
@@ -100,10 +100,10 @@ pub(super) struct Costs {
     pub(super) identify: Duration,
     pub(super) start_exits: Duration,
     write_exits: Duration,
-    /// By tier.
+    /// By set of fields.
     walk: [Duration; COUNT],
     write: [Duration; COUNT],
-    /// Bytes of the last buffer of a tier.
+    /// Bytes of the last buffer of a set of fields.
     pub(super) bytes: [usize; COUNT],
     /// For one process.
     pub(super) text: Duration,
@@ -151,7 +151,7 @@ impl Service {
             debug_assert!(client.waits);
             let uid = waiting.uid();
             let fresh = &mut fresh[order_of(&waiting.request)];
-            self.asking.add(client.account, 1);
+            self.request_costs.add(client.account, 1);
             let comes_later =
                 fresh.contains(&uid) || (!fresh.is_empty() && began.elapsed() >= LONGEST_TURN);
             match self.step(waiting, comes_later) {
@@ -194,14 +194,14 @@ impl Service {
 
     fn step_snapshot(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
         let Waiting {
-            tier,
+            field_set,
             request,
             client,
             ..
         } = *waiting;
         let uid = waiting.uid();
         let since = self.walked_since(waiting);
-        if let Some(generation) = self.tiers.walked_since(tier, since) {
+        if let Some(generation) = self.field_sets.walked_since(field_set, since) {
             let contents = self.contents(waiting, generation);
             if let Some(buffer) = self.buffers.find(waiting.view, contents) {
                 let id = buffer.id;
@@ -216,10 +216,10 @@ impl Service {
         if reads_texts && !self.may_start_job(uid) {
             return Step::Parked;
         }
-        let walks = self.tiers.walked_since(tier, since).is_none();
-        let mut expected = self.costs.write[tier];
+        let walks = self.field_sets.walked_since(field_set, since).is_none();
+        let mut expected = self.costs.write[field_set];
         if walks {
-            expected += self.costs.walk[tier];
+            expected += self.costs.walk[field_set];
         }
         if !self.budget.allows(uid, expected, Instant::now()) {
             self.refuse_for(client, Reason::OverBudget);
@@ -229,31 +229,35 @@ impl Service {
             return Step::NextTurn;
         }
         // Refuse before any work, if the size is known.
-        if !self.buffers.has_room(waiting.view, self.costs.bytes[tier]) {
+        if !self
+            .buffers
+            .has_room(waiting.view, self.costs.bytes[field_set])
+        {
             self.refuse_for(client, Reason::OverMemory);
             return Step::Answered;
         }
         // Nobody is charged for this: it happens rarely, and serves the readers of all users.
-        let room = self.tiers.make_room(tier);
+        let room = self.field_sets.make_room(field_set);
         if let Err(error @ NoRoom::Now(_)) = &room {
-            self.blame.failed(&chain(error));
+            self.user_events.failed(&chain(error));
         }
         let began = cpu_time();
         let mut after = began;
         let walked = if room.is_err() {
             Err(())
-        } else if let Some(generation) = self.tiers.walked_since(tier, since) {
+        } else if let Some(generation) = self.field_sets.walked_since(field_set, since) {
             Ok(generation)
         } else {
-            let walked = self.tiers.walk(tier).map_err(|error| {
-                self.blame.failed(&chain(&error));
+            let walked = self.field_sets.walk(field_set).map_err(|error| {
+                self.user_events.failed(&chain(&error));
             });
             // After the walk: a process that exited meanwhile is in the records, among the exits, or in both, and never
             // missing.
             self.read_exits();
-            self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
+            self.field_sets
+                .set_exits(field_set, self.exits.last().unwrap_or(0));
             after = cpu_time();
-            self.costs.walk[tier] = after.saturating_sub(began);
+            self.costs.walk[field_set] = after.saturating_sub(began);
             walked
         };
         let filled = match walked {
@@ -262,7 +266,7 @@ impl Service {
         };
         let end = cpu_time();
         if walked.is_ok() {
-            self.costs.write[tier] = end.saturating_sub(after);
+            self.costs.write[field_set] = end.saturating_sub(after);
         }
         self.charge(uid, end.saturating_sub(began));
         match filled {
@@ -282,24 +286,28 @@ impl Service {
     /// The earliest start of a walk that can serve this request. A walk from before exits were recorded does not say
     /// where they begin. `None`: any time.
     fn walked_since(&self, waiting: &Waiting) -> Option<Instant> {
-        let Waiting { request, tier, .. } = waiting;
-        let before = request.exits && Some(self.tiers.exits(*tier)) < self.exits.since();
+        let Waiting {
+            request, field_set, ..
+        } = waiting;
+        let before = request.exits && Some(self.field_sets.exits(*field_set)) < self.exits.since();
         let max_age = Duration::from_nanos(request.max_age_ns);
         let max_age = if before { Duration::ZERO } else { max_age };
         waiting.came.checked_sub(max_age)
     }
 
     fn contents(&self, waiting: &Waiting, generation: u64) -> Contents {
-        let Waiting { request, tier, .. } = waiting;
+        let Waiting {
+            request, field_set, ..
+        } = waiting;
         let exits = if request.exits {
-            let last = self.tiers.exits(*tier);
+            let last = self.field_sets.exits(*field_set);
             self.exits.range(request.exits_after, last)
         } else {
             Range::default()
         };
         Contents {
             generation,
-            tier: *tier,
+            field_set: *field_set,
             groups: request.groups,
             texts: request.texts,
             texts_max_age_ns: request.texts_max_age_ns,

@@ -4,7 +4,7 @@ use fastproc::Process;
 
 /// Numbers that stay the same while a process is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rest {
+pub(crate) struct Idle {
     /// Every run ends in a switch that is counted before the process leaves the CPU, and the walk checks that first.
     switches: u64,
     /// A thread that executes a program takes the leader's place, and has switches of its own; the run time includes
@@ -12,7 +12,7 @@ pub(crate) struct Rest {
     run_ns: u64,
 }
 
-impl Rest {
+impl Idle {
     /// `None`: the process runs, is traced, or shares its memory. It may be changing.
     pub(crate) fn from_process(process: Process<'_>) -> Option<Self> {
         let (identity, cpu) = (process.identity(), process.cpu()?);

@@ -25,7 +25,7 @@ const MONITOR: Fields = USERS
 pub(crate) const COUNT: usize = 6;
 
 /// The sets, the cheapest first.
-const TIERS: [Fields; COUNT] = [
+const FIELD_SETS: [Fields; COUNT] = [
     Fields::TOP,
     USERS,
     PS,
@@ -57,7 +57,7 @@ impl Default for Release {
 
 /// A collector. If it could not be opened, the next request tries again.
 #[derive(Debug)]
-pub(crate) struct Tier {
+pub(crate) struct FieldSet {
     fields: Fields,
     collector: Option<Collector>,
     changes: Changes,
@@ -80,7 +80,7 @@ enum Arrays {
     Refused(Instant),
 }
 
-/// There is no room for the arrays of a tier.
+/// There is no room for the arrays of a set of fields.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoRoom {
     /// It was tried.
@@ -93,10 +93,10 @@ pub(crate) enum NoRoom {
 
 /// All collectors.
 #[derive(Debug)]
-pub(crate) struct Tiers {
+pub(crate) struct FieldSets {
     source: Option<SourceKind>,
     release: Release,
-    all: Vec<Tier>,
+    all: Vec<FieldSet>,
     pub(crate) walks: u64,
     /// Records that all walks kept, and kept ones that were read all the same and differed.
     pub(crate) kept: u64,
@@ -104,7 +104,7 @@ pub(crate) struct Tiers {
     generation: u64,
 }
 
-impl Tiers {
+impl FieldSets {
     /// Opens all collectors, so that failures are known at once. If their arrays are large, they are released again, until a
     /// request needs them. Generations begin at `first`.
     pub(crate) fn open(source: Option<SourceKind>, first: u64) -> Result<Self, Error> {
@@ -112,7 +112,7 @@ impl Tiers {
     }
 
     fn open_with(source: Option<SourceKind>, first: u64, release: Release) -> Result<Self, Error> {
-        let tiers = TIERS.map(|fields| Tier {
+        let sets = FIELD_SETS.map(|fields| FieldSet {
             fields,
             collector: None,
             changes: Changes::default(),
@@ -120,47 +120,47 @@ impl Tiers {
             exits: 0,
             arrays: Arrays::Small,
         });
-        let mut tiers = Self {
+        let mut sets = Self {
             source,
             release,
-            all: tiers.into(),
+            all: sets.into(),
             walks: 0,
             kept: 0,
             disproven: 0,
             generation: first,
         };
-        for at in 0..TIERS.len() {
-            tiers.collector(at)?;
-            tiers.note_use(at);
-            tiers.release(at);
+        for at in 0..FIELD_SETS.len() {
+            sets.collector(at)?;
+            sets.note_use(at);
+            sets.release(at);
         }
-        Ok(tiers)
+        Ok(sets)
     }
 
     /// The source of the first collector.
     pub(crate) fn source(&self) -> SourceKind {
-        let first = self.all.first().and_then(|tier| tier.collector.as_ref());
+        let first = self.all.first().and_then(|set| set.collector.as_ref());
         first.map_or(SourceKind::Procfs, Collector::source)
     }
 
     pub(crate) fn refused(&self) -> &[Refusal] {
-        let first = self.all.first().and_then(|tier| tier.collector.as_ref());
+        let first = self.all.first().and_then(|set| set.collector.as_ref());
         first.map_or(&[], Collector::refused)
     }
 
-    /// The cheapest tier that has these fields; while there is no room for its arrays, the next one that has room.
+    /// The cheapest set that has these fields; while there is no room for its arrays, the next one that has room.
     pub(crate) fn find(&self, fields: Fields) -> Option<usize> {
         let mut all = self.all.iter();
-        let cheapest = all.position(|tier| tier.fields.contains(fields))?;
-        let has_room = |tier: &Tier| matches!(tier.arrays, Arrays::Small | Arrays::Until(_));
+        let cheapest = all.position(|set| set.fields.contains(fields))?;
+        let has_room = |set: &FieldSet| matches!(set.arrays, Arrays::Small | Arrays::Until(_));
         let mut next = None;
         if matches!(self.all[cheapest].arrays, Arrays::Refused(until) if Instant::now() < until) {
-            next = all.position(|tier| tier.fields.contains(fields) && has_room(tier));
+            next = all.position(|set| set.fields.contains(fields) && has_room(set));
         }
         Some(next.map_or(cheapest, |next| cheapest + 1 + next))
     }
 
-    /// Makes room in the arrays of a tier, if they were released. What failed is not tried again for a while.
+    /// Makes room in the arrays of a set, if they were released. What failed is not tried again for a while.
     pub(crate) fn make_room(&mut self, at: usize) -> Result<(), NoRoom> {
         match self.all[at].arrays {
             Arrays::Small | Arrays::Until(_) => return Ok(()),
@@ -178,12 +178,12 @@ impl Tiers {
         Ok(())
     }
 
-    /// Notes that the arrays of a tier are used now.
+    /// Notes that the arrays of a set of fields are used now.
     fn note_use(&mut self, at: usize) {
-        let tier = &mut self.all[at];
-        let arrays = tier.collector.as_ref().and_then(Collector::arrays);
+        let set = &mut self.all[at];
+        let arrays = set.collector.as_ref().and_then(Collector::arrays);
         let is_large = arrays.is_some_and(|arrays| arrays.processes >= self.release.processes);
-        tier.arrays = if is_large {
+        set.arrays = if is_large {
             Arrays::Until(Instant::now() + self.release.unused)
         } else {
             Arrays::Small
@@ -192,7 +192,7 @@ impl Tiers {
 
     /// When the next arrays are to be released.
     pub(crate) fn next_release(&self) -> Option<Instant> {
-        let due = self.all.iter().filter_map(|tier| match tier.arrays {
+        let due = self.all.iter().filter_map(|set| match set.arrays {
             Arrays::Until(at) => Some(at),
             _ => None,
         });
@@ -209,27 +209,27 @@ impl Tiers {
         }
     }
 
-    /// Releases the arrays of a tier, if they are large. What fails is tried again later.
+    /// Releases the arrays of a set, if they are large. What fails is tried again later.
     fn release(&mut self, at: usize) {
-        let tier = &mut self.all[at];
-        if let (Arrays::Until(_), Some(collector)) = (tier.arrays, &mut tier.collector) {
-            tier.walked = None;
-            tier.changes = Changes::default();
-            tier.arrays = match collector.release_arrays() {
+        let set = &mut self.all[at];
+        if let (Arrays::Until(_), Some(collector)) = (set.arrays, &mut set.collector) {
+            set.walked = None;
+            set.changes = Changes::default();
+            set.arrays = match collector.release_arrays() {
                 Ok(()) => Arrays::Released,
                 Err(_) => Arrays::Until(Instant::now() + self.release.unused),
             };
         }
     }
 
-    /// The collector of a tier.
+    /// The collector of a set of fields.
     pub(crate) fn collector(&mut self, at: usize) -> Result<&mut Collector, Error> {
-        let tier = &mut self.all[at];
-        Ok(match &mut tier.collector {
+        let set = &mut self.all[at];
+        Ok(match &mut set.collector {
             Some(collector) => collector,
             none => {
                 let builder = Collector::builder()
-                    .fields(tier.fields)
+                    .fields(set.fields)
                     .source(self.source)
                     .service_socket(None);
                 none.insert(builder.open()?)
@@ -237,7 +237,7 @@ impl Tiers {
         })
     }
 
-    /// The generation of the last walk of this tier, if it began at `since` or later. With `None` any walk will do.
+    /// The generation of the last walk of this set, if it began at `since` or later. With `None` any walk will do.
     pub(crate) fn walked_since(&self, at: usize, since: Option<Instant>) -> Option<u64> {
         let (walked, generation) = self.all[at].walked?;
         since
@@ -255,18 +255,18 @@ impl Tiers {
         self.disproven += u64::from(stats.disproven);
         self.generation += 1;
         self.note_use(at);
-        let tier = &mut self.all[at];
-        if let Some(snapshot) = tier.collector.as_ref().and_then(Collector::latest) {
-            tier.changes.update(&snapshot, self.generation);
+        let set = &mut self.all[at];
+        if let Some(snapshot) = set.collector.as_ref().and_then(Collector::latest) {
+            set.changes.update(&snapshot, self.generation);
         }
-        tier.walked = Some((began, self.generation));
+        set.walked = Some((began, self.generation));
         Ok(self.generation)
     }
 
     /// The snapshot of the last walk, and which records changed when.
     pub(crate) fn latest(&self, at: usize) -> Option<(Snapshot<'_>, &Changes)> {
-        let tier = &self.all[at];
-        Some((tier.collector.as_ref()?.latest()?, &tier.changes))
+        let set = &self.all[at];
+        Some((set.collector.as_ref()?.latest()?, &set.changes))
     }
 
     /// The number of the last exit before the last walk ended; 0 if exits were not recorded.
@@ -278,12 +278,12 @@ impl Tiers {
         self.all[at].exits = last;
     }
 
-    /// The fields of each tier, how old its last walk is, and the bytes of its arrays.
+    /// The fields of each set, how old its last walk is, and the bytes of its arrays.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (Fields, Option<Duration>, u64)> + '_ {
-        self.all.iter().filter_map(|tier| {
-            let arrays = tier.collector.as_ref()?.arrays();
-            let age = tier.walked.map(|(at, _)| at.elapsed());
-            Some((tier.fields, age, arrays.map_or(0, |arrays| arrays.bytes)))
+        self.all.iter().filter_map(|set| {
+            let arrays = set.collector.as_ref()?.arrays();
+            let age = set.walked.map(|(at, _)| at.elapsed());
+            Some((set.fields, age, arrays.map_or(0, |arrays| arrays.bytes)))
         })
     }
 }
@@ -296,14 +296,14 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// Tiers whose arrays all count as large. Needs root and BPF.
-    fn large(unused: Duration) -> Tiers {
+    /// Sets of fields whose arrays all count as large. Needs root and BPF.
+    fn large(unused: Duration) -> FieldSets {
         let release = Release {
             processes: 1,
             unused,
             retry: LONG,
         };
-        Tiers::open_with(Some(SourceKind::Bpf), 5, release).expect("there is BPF")
+        FieldSets::open_with(Some(SourceKind::Bpf), 5, release).expect("there is BPF")
     }
 
     #[test]
@@ -311,30 +311,30 @@ mod tests {
         if !gate::bpf() {
             return;
         }
-        let mut tiers = large(Duration::ZERO);
-        assert_eq!(tiers.sizes().count(), COUNT);
-        assert_eq!(tiers.next_release(), None, "all are released");
-        let at = tiers.find(Fields::SIGNALS).expect("a tier has them");
+        let mut sets = large(Duration::ZERO);
+        assert_eq!(sets.sizes().count(), COUNT);
+        assert_eq!(sets.next_release(), None, "all are released");
+        let at = sets.find(Fields::SIGNALS).expect("a set has them");
         let mut last = 5;
         for _ in 0..2 {
-            assert!(tiers.latest(at).is_none());
-            assert_eq!(tiers.walked_since(at, None), None);
-            tiers.make_room(at).expect("there is memory");
-            let generation = tiers.walk(at).expect("it can be read");
-            assert_eq!(tiers.walked_since(at, None), Some(generation));
+            assert!(sets.latest(at).is_none());
+            assert_eq!(sets.walked_since(at, None), None);
+            sets.make_room(at).expect("there is memory");
+            let generation = sets.walk(at).expect("it can be read");
+            assert_eq!(sets.walked_since(at, None), Some(generation));
             assert!(generation > last);
             last = generation;
-            let (snapshot, _) = tiers.latest(at).expect("a snapshot");
+            let (snapshot, _) = sets.latest(at).expect("a snapshot");
             assert_eq!(snapshot.stats().grown, 0, "there is room already");
             let own = snapshot.get(std::process::id()).expect("this process");
             assert!(own.signals().is_some());
-            assert!(tiers.next_release().is_some());
-            tiers.release_unused();
-            assert_eq!(tiers.next_release(), None);
+            assert!(sets.next_release().is_some());
+            sets.release_unused();
+            assert_eq!(sets.next_release(), None);
         }
         // A walk makes room by itself.
-        tiers.walk(at).expect("it can be read");
-        assert!(tiers.latest(at).is_some());
+        sets.walk(at).expect("it can be read");
+        assert!(sets.latest(at).is_some());
     }
 
     #[test]
@@ -342,21 +342,21 @@ mod tests {
         if !gate::bpf() {
             return;
         }
-        let mut tiers = large(LONG);
-        let refused = tiers.find(Fields::SIGNALS).expect("a tier has them");
+        let mut sets = large(LONG);
+        let refused = sets.find(Fields::SIGNALS).expect("a set has them");
         let later = Instant::now() + LONG;
-        tiers.all[refused].arrays = Arrays::Refused(later);
-        assert_eq!(tiers.find(Fields::SIGNALS), Some(refused), "no other has");
-        assert!(tiers.make_room(refused).is_err(), "it is too early");
-        tiers.make_room(COUNT - 1).expect("there is memory");
-        assert_eq!(tiers.find(Fields::SIGNALS), Some(COUNT - 1));
-        assert_ne!(tiers.find(Fields::TOP), Some(COUNT - 1));
-        tiers.release_unused();
-        assert_eq!(tiers.find(Fields::SIGNALS), Some(COUNT - 1), "it is used");
-        tiers.all[refused].arrays = Arrays::Refused(Instant::now());
-        assert_eq!(tiers.find(Fields::SIGNALS), Some(refused), "it is time");
-        tiers.make_room(refused).expect("there is memory");
-        tiers.walk(refused).expect("it can be read");
+        sets.all[refused].arrays = Arrays::Refused(later);
+        assert_eq!(sets.find(Fields::SIGNALS), Some(refused), "no other has");
+        assert!(sets.make_room(refused).is_err(), "it is too early");
+        sets.make_room(COUNT - 1).expect("there is memory");
+        assert_eq!(sets.find(Fields::SIGNALS), Some(COUNT - 1));
+        assert_ne!(sets.find(Fields::TOP), Some(COUNT - 1));
+        sets.release_unused();
+        assert_eq!(sets.find(Fields::SIGNALS), Some(COUNT - 1), "it is used");
+        sets.all[refused].arrays = Arrays::Refused(Instant::now());
+        assert_eq!(sets.find(Fields::SIGNALS), Some(refused), "it is time");
+        sets.make_room(refused).expect("there is memory");
+        sets.walk(refused).expect("it can be read");
     }
 
     #[test]
@@ -369,20 +369,21 @@ mod tests {
             unused: Duration::ZERO,
             retry: LONG,
         };
-        let mut tiers = Tiers::open_with(Some(SourceKind::Bpf), 5, release).expect("there is BPF");
-        tiers.walk(0).expect("it can be read");
-        assert_eq!(tiers.next_release(), None);
-        tiers.release_unused();
-        assert!(tiers.latest(0).is_some());
+        let mut sets =
+            FieldSets::open_with(Some(SourceKind::Bpf), 5, release).expect("there is BPF");
+        sets.walk(0).expect("it can be read");
+        assert_eq!(sets.next_release(), None);
+        sets.release_unused();
+        assert!(sets.latest(0).is_some());
     }
 
     #[test]
     fn a_walk_is_handed_out_until_it_is_as_old_as_its_reader_allows() {
         const AGE: Duration = Duration::from_secs(15);
         let began = Instant::now().checked_sub(AGE);
-        let tiers = Tiers {
+        let sets = FieldSets {
             source: None,
-            all: vec![Tier {
+            all: vec![FieldSet {
                 fields: Fields::TOP,
                 collector: None,
                 changes: Changes::default(),
@@ -396,7 +397,7 @@ mod tests {
             disproven: 0,
             generation: 7,
         };
-        let walked = |most| tiers.walked_since(0, Instant::now().checked_sub(most));
+        let walked = |most| sets.walked_since(0, Instant::now().checked_sub(most));
         for most in [Duration::ZERO, AGE / 2, AGE * 2 / 3] {
             assert_eq!(walked(most), None, "{most:?}");
         }

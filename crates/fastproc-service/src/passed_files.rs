@@ -9,13 +9,13 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 /// Watches files that were passed to other processes.
 #[derive(Debug)]
-pub(crate) struct Holders(Option<OwnedFd>);
+pub(crate) struct PassedFiles(Option<OwnedFd>);
 
 /// A watched file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Watched(i32);
 
-impl Holders {
+impl PassedFiles {
     /// If the kernel has no inotify instance to spare, no file is watched.
     pub(crate) fn new() -> Self {
         Self(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok())
@@ -61,13 +61,13 @@ mod tests {
     #[test]
     fn a_file_is_gone_with_its_last_descriptor_or_mapping() {
         let page = rustix::param::page_size();
-        let holders = Holders::new();
+        let files = PassedFiles::new();
         let gone = || {
             let mut gone = Vec::new();
-            holders.gone(|watched| gone.push(watched));
+            files.gone(|watched| gone.push(watched));
             gone
         };
-        let memory = Memory::new(page, &holders).expect("memory");
+        let memory = Memory::new(page, &files).expect("memory");
         let watched = memory.watched().expect("it is watched");
         let descriptor = memory.file().try_clone_to_owned().expect("a descriptor");
         let mapping = Mapping::new(&descriptor, page, ProtFlags::READ).expect("it can be read");

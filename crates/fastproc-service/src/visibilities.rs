@@ -12,31 +12,31 @@ const MOST: usize = 16;
 #[derive(Debug)]
 struct Of {
     view: View,
-    tier: usize,
+    field_set: usize,
     shown: PerProcess<Visibility>,
 }
 
 /// What the last views show, the last one first.
 #[derive(Debug, Default)]
-pub(crate) struct Shown(Vec<Of>);
+pub(crate) struct Visibilities(Vec<Of>);
 
-impl Shown {
+impl Visibilities {
     /// What this view shows of each process of the snapshot of this collector, in their order.
     pub(crate) fn update(
         &mut self,
         view: View,
-        tier: usize,
+        field_set: usize,
         snapshot: &Snapshot<'_>,
     ) -> &[Visibility] {
         let known = self
             .0
             .iter()
-            .position(|of| (of.view, of.tier) == (view, tier));
+            .position(|of| (of.view, of.field_set) == (view, field_set));
         let of = match known {
             Some(at) => self.0.remove(at),
             None => Of {
                 view,
-                tier,
+                field_set,
                 shown: PerProcess::new(),
             },
         };

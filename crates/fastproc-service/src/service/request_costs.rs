@@ -30,7 +30,7 @@ const HOLD: Duration = Duration::from_millis(100);
 
 /// The requests of each user, and what they cost.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct RequestCosts {
     /// By account, since the last charge.
     counts: Vec<(u32, u32)>,
     budget: Budget,
@@ -49,7 +49,7 @@ struct Held {
     clients: Vec<u64>,
 }
 
-impl Asking {
+impl RequestCosts {
     /// `cpu_of_user`: the share of one CPU that work for a user may take.
     pub(super) fn new(cpu_of_user: f64) -> Self {
         Self {
@@ -122,20 +122,20 @@ impl Asking {
 impl Service {
     /// Charges this user for work of the thread.
     pub(super) fn charge(&mut self, account: u32, took: Duration) {
-        self.asking.worked += took;
+        self.request_costs.worked += took;
         self.budget.spend(account, took, Instant::now());
     }
 
     /// Charges this user for work on cgroups, in the budget for them.
     pub(super) fn charge_for_cgroups(&mut self, account: u32, took: Duration) {
-        self.asking.worked += took;
+        self.request_costs.worked += took;
         self.cgroup_budget.spend(account, took, Instant::now());
     }
 
     /// Whether requests of this connection's user are not read now. In that case the kernel does not report the
     /// connection again, unless its other end is closed.
     pub(super) fn is_held(&mut self, token: u64, account: u32) -> bool {
-        let Some(held) = self.asking.held.get_mut(&account) else {
+        let Some(held) = self.request_costs.held.get_mut(&account) else {
             return false;
         };
         if let Some(client) = self.clients.get(&token) {
@@ -150,11 +150,15 @@ impl Service {
 
     /// Reads again from users that have been held long enough.
     pub(super) fn release_held(&mut self) {
-        if self.asking.held.is_empty() {
+        if self.request_costs.held.is_empty() {
             return;
         }
         let now = Instant::now();
-        for (_, held) in self.asking.held.extract_if(|_, held| held.until <= now) {
+        for (_, held) in self
+            .request_costs
+            .held
+            .extract_if(|_, held| held.until <= now)
+        {
             for token in held.clients {
                 let Some(client) = self.clients.get(&token) else {
                     continue;
@@ -166,9 +170,9 @@ impl Service {
         }
     }
 
-    pub(super) fn settle_asking(&mut self) {
-        if self.asking.is_due() {
-            self.asking.settle(cpu_time(), Instant::now());
+    pub(super) fn settle_request_costs(&mut self) {
+        if self.request_costs.is_due() {
+            self.request_costs.settle(cpu_time(), Instant::now());
         }
     }
 }
@@ -179,44 +183,44 @@ mod tests {
 
     #[test]
     fn a_user_who_asks_too_much_is_held_and_others_are_not() {
-        let mut asking = Asking::new(0.5);
-        let (mut cpu, now) = (asking.last, Instant::now());
+        let mut costs = RequestCosts::new(0.5);
+        let (mut cpu, now) = (costs.last, Instant::now());
         // All of it at one time, so that no budget accrues.
         for _ in 0..1000 {
-            asking.add(7, 999);
-            asking.add(8, 1);
+            costs.add(7, 999);
+            costs.add(8, 1);
             cpu += Duration::from_millis(1);
-            asking.settle(cpu, now);
+            costs.settle(cpu, now);
         }
-        assert!(asking.held.contains_key(&7) && !asking.held.contains_key(&8));
-        assert_eq!(asking.deadline(), Some(now + HOLD));
+        assert!(costs.held.contains_key(&7) && !costs.held.contains_key(&8));
+        assert_eq!(costs.deadline(), Some(now + HOLD));
     }
 
     #[test]
     fn work_is_charged_once_and_root_is_never_held() {
-        let mut asking = Asking::new(0.5);
-        let (mut cpu, now) = (asking.last, Instant::now());
+        let mut costs = RequestCosts::new(0.5);
+        let (mut cpu, now) = (costs.last, Instant::now());
         for _ in 0..10 {
-            asking.add(7, 1);
+            costs.add(7, 1);
             cpu += Duration::from_secs(1);
-            asking.worked = Duration::from_secs(1);
-            asking.settle(cpu, now);
+            costs.worked = Duration::from_secs(1);
+            costs.settle(cpu, now);
         }
-        asking.add(0, 1);
-        asking.settle(cpu + Duration::from_secs(10), now);
-        assert!(asking.held.is_empty());
+        costs.add(0, 1);
+        costs.settle(cpu + Duration::from_secs(10), now);
+        assert!(costs.held.is_empty());
     }
 
     #[test]
     fn others_come_first_when_a_user_has_asked_so_much() {
-        let mut asking = Asking::new(0.5);
+        let mut costs = RequestCosts::new(0.5);
         let asked = (0..1000).take_while(|_| {
-            asking.add(7, 1);
-            !asking.others_come_first(7)
+            costs.add(7, 1);
+            !costs.others_come_first(7)
         });
         assert_eq!(asked.count() as u32 + 1, ASKED_AT_ONCE);
-        assert!(!asking.others_come_first(8));
-        asking.settle(asking.last, Instant::now());
-        assert!(!asking.others_come_first(7));
+        assert!(!costs.others_come_first(8));
+        costs.settle(costs.last, Instant::now());
+        assert!(!costs.others_come_first(7));
     }
 }
