@@ -7,20 +7,14 @@
 mod text;
 
 use std::{
-    io::{self, IoSlice, IoSliceMut},
-    mem::MaybeUninit,
+    io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
+use fastproc::message;
 use rustix::{
-    cmsg_space,
     event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
-    net::{
-        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-        SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
-        sendmsg, socketpair,
-    },
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
 };
 
 pub use self::text::{LONGEST, lend, read, refusal, refused, take};
@@ -78,61 +72,25 @@ impl Link {
     /// Sends a message without waiting. The order of questions and answers leaves room for it, so an end that does not
     /// read counts as gone (`WouldBlock`).
     pub fn send(&self, words: [u64; WORDS], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let descriptor = descriptor.as_slice();
-        if !descriptor.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(descriptor));
-        }
         let bytes = words.map(u64::to_ne_bytes);
-        let parts = [IoSlice::new(bytes.as_flattened())];
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        loop {
-            match sendmsg(&self.0, &parts, &mut control, flags) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        message::send(&self.0, bytes.as_flattened(), descriptor)
     }
 
     /// Waits for the next message. `None`: the other end is gone.
     pub fn receive(&self) -> io::Result<Option<Message>> {
         let mut bytes = [[0; 8]; WORDS];
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let received = loop {
-            let mut parts = [IoSliceMut::new(bytes.as_flattened_mut())];
-            match recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
-                Ok(received) => break received,
-                Err(Errno::INTR) => {}
-                // The other end exited before it had read everything.
-                Err(Errno::CONNRESET) => return Ok(None),
-                Err(error) => return Err(error.into()),
+        match message::receive(&self.0, bytes.as_flattened_mut()) {
+            // The other end exited, maybe before it had read everything.
+            Ok((0, _)) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+            Ok((received, descriptor)) if received == bytes.as_flattened().len() => {
+                Ok(Some(Message {
+                    words: bytes.map(u64::from_ne_bytes),
+                    descriptor,
+                }))
             }
-        };
-        // A descriptor was lost: there was no room for it in the message, or the limit is reached.
-        if received.flags.contains(ReturnFlags::CTRUNC) {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let received = received.bytes;
-        let descriptors = control.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-            _ => None,
-        });
-        let mut descriptors = descriptors.flatten();
-        let descriptor = descriptors.next();
-        // There may be room for more than one, but only one is ever sent.
-        if descriptors.next().is_some() {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        match received {
-            0 => Ok(None),
-            received if received == bytes.as_flattened().len() => Ok(Some(Message {
-                words: bytes.map(u64::from_ne_bytes),
-                descriptor,
-            })),
-            _ => Err(io::ErrorKind::InvalidData.into()),
+            Ok(_) => Err(io::ErrorKind::InvalidData.into()),
+            Err(error) => Err(error),
         }
     }
 
@@ -272,6 +230,13 @@ impl Scrape {
 
 #[cfg(test)]
 mod tests {
+    use std::{io::IoSlice, mem::MaybeUninit};
+
+    use rustix::{
+        cmsg_space,
+        net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
+    };
+
     use super::*;
 
     #[test]

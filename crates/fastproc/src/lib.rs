@@ -95,7 +95,7 @@ pub use snapshot::{
 pub use {
     base::{
         error::{error_chain, log_line},
-        frozen, host, kept, mapping, mounts, regular_file,
+        frozen, host, kept, mapping, message, mounts, regular_file,
         whole_file::read_whole,
     },
     collect::one_shot::OneShot,

@@ -98,16 +98,11 @@ impl Role {
     fn request(self, number: u64) -> Request {
         let any_age = u64::MAX >> 1;
         let mut request = Request {
-            op: Op::Snapshot,
             groups: Fields::all().bits(),
             max_age_ns: any_age,
-            generation: 0,
-            holds: [0; wire::HOLDS],
-            texts: Texts::empty(),
             // Different each time, so that no kept text is accepted.
             texts_max_age_ns: number,
-            exits: false,
-            exits_after: 0,
+            ..Request::new(Op::Snapshot)
         };
         match self {
             Self::Texts => {

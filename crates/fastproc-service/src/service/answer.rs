@@ -1,17 +1,12 @@
 //! Answers: snapshots, exits, and texts about the service.
 
-use std::{
-    io::IoSlice,
-    os::fd::AsRawFd,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use fastproc::{
-    Calibration, SourceKind, TextEntry,
+    Calibration, SourceKind, TextEntry, message,
     record::{ExitRecord, Record, ThreadRecord},
     source::service::wire::{self, Op, Part, Reply, Request, Status, part},
 };
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::{Service, schedule::Waiting};
 use crate::{
@@ -266,16 +261,8 @@ impl Service {
         };
         client.waits = false;
         let file = buffer.and_then(|id| self.buffers.get(id));
-        let fd = file.map(|buffer| [buffer.memory.file().as_raw_fd()]);
-        let control = fd.as_ref().map(|fd| ControlMessage::ScmRights(fd));
-        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-        let sent = sendmsg::<()>(
-            client.socket.as_raw_fd(),
-            &[IoSlice::new(bytes)],
-            control.as_slice(),
-            flags,
-            None,
-        );
+        let descriptor = file.map(|buffer| buffer.memory.file());
+        let sent = message::send(&client.socket, bytes, descriptor);
         if sent.is_err() {
             self.blame(token, Reason::CutOff);
             self.close(token);

@@ -57,16 +57,11 @@ fn ask(service: &mut Service, socket: OwnedFd, (client, uid): (u64, u32), texts:
         view: View::of_user(uid),
         field_set: 0,
         request: Request {
-            op: Op::Snapshot,
             groups: Fields::TOP.bits(),
-            max_age_ns: 0,
-            generation: 0,
-            holds: [0; 4],
             texts,
             // A different age for each, so that they do not share a snapshot.
             texts_max_age_ns: client,
-            exits: false,
-            exits_after: 0,
+            ..Request::new(Op::Snapshot)
         },
         came: Instant::now(),
     });

@@ -1,8 +1,8 @@
 //! A service in a thread of the test, with its own folder.
 use std::{
-    io::{IoSliceMut, Read, Write},
+    io::{Read, Write},
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use std::{
 };
 
 use fastproc::{
-    Collector, Fields, SourceKind, Texts,
+    Collector, Fields, SourceKind, message,
     source::service::{
         self,
         wire::{self, Op, Reply, Request, Status},
@@ -23,8 +23,8 @@ use nix::{
     libc,
     sys::{
         socket::{
-            AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, connect,
-            recvmsg, send, setsockopt, socket, sockopt::ReceiveTimeout,
+            AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, send, setsockopt,
+            socket, sockopt::ReceiveTimeout,
         },
         time::TimeVal,
         wait::{WaitPidFlag, WaitStatus, waitpid},
@@ -161,15 +161,9 @@ pub struct Raw(OwnedFd);
 
 pub fn request(op: Op, max_age: Duration) -> Request {
     Request {
-        op,
         groups: Fields::TOP.bits(),
         max_age_ns: max_age.as_nanos() as u64,
-        generation: 0,
-        holds: [0; wire::HOLDS],
-        texts: Texts::empty(),
-        texts_max_age_ns: 0,
-        exits: false,
-        exits_after: 0,
+        ..Request::new(op)
     }
 }
 
@@ -216,19 +210,9 @@ impl Raw {
     /// The next answer, and the descriptor that came with it. `None`: the connection has ended.
     pub fn receive(&self) -> Option<(Reply, Option<OwnedFd>)> {
         let mut bytes = [0; Reply::WORDS * 8];
-        let mut control = nix::cmsg_space!([RawFd; 1]);
-        let mut parts = [IoSliceMut::new(&mut bytes)];
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        let message = recvmsg::<()>(self.0.as_raw_fd(), &mut parts, Some(&mut control), flags);
-        let message = message.ok().filter(|message| message.bytes > 0)?;
-        let mut descriptor = None;
-        for control in message.cmsgs().expect("it fits") {
-            if let ControlMessageOwned::ScmRights(passed) = control {
-                // SAFETY: the kernel has just made them for this process.
-                descriptor = passed
-                    .first()
-                    .map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) });
-            }
+        let (len, descriptor) = message::receive(&self.0, &mut bytes).ok()?;
+        if len == 0 {
+            return None;
         }
         let words: Vec<u64> = wire::from_bytes(&bytes).collect();
         Some((Reply::from_words(&words)?, descriptor))

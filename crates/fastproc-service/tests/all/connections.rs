@@ -3,9 +3,8 @@
 //! One test at a time: a forked child also has the sockets of the other tests, which would stay open.
 
 use std::{
-    io::{IoSlice, IoSliceMut},
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::{fs::chown, net::UnixStream},
     },
     time::Duration,
@@ -13,14 +12,13 @@ use std::{
 
 use crate::common::{Child, Raw, Served, become_user, in_child, request, stream_pair, turns};
 use fastproc::{
-    Collector, Fields, SourceKind,
+    Collector, Fields, SourceKind, message,
     source::service::{
         self,
         wire::{Op, Status},
     },
 };
 use fastproc_testbed::{GUARD, alone, gate, wait_until};
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 const NOBODY: u32 = 65534;
@@ -159,28 +157,13 @@ fn the_io_of_a_zombie_is_for_root_and_that_of_a_living_process_for_its_user() {
 
 /// Passes a descriptor to the other end, and nothing else.
 fn pass(to: &UnixStream, descriptor: BorrowedFd<'_>) {
-    let descriptors = [descriptor.as_raw_fd()];
-    let control = [ControlMessage::ScmRights(&descriptors)];
-    let byte = [IoSlice::new(b".")];
-    let flags = MsgFlags::empty();
-    sendmsg::<()>(to.as_raw_fd(), &byte, &control, flags, None).expect("the other end is there");
+    message::send(to, b".", Some(descriptor)).expect("the other end is there");
 }
 
 fn passed(from: &UnixStream) -> OwnedFd {
-    let mut byte = [0];
-    let mut parts = [IoSliceMut::new(&mut byte)];
-    let mut space = nix::cmsg_space!([RawFd; 1]);
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<()>(from.as_raw_fd(), &mut parts, Some(&mut space), flags);
-    let message = message.expect("the other end is there");
-    let mut controls = message.cmsgs().expect("it fits");
-    match controls.next() {
-        Some(ControlMessageOwned::ScmRights(fds)) => {
-            // SAFETY: the kernel has just made it for this process.
-            unsafe { OwnedFd::from_raw_fd(fds[0]) }
-        }
-        other => panic!("{other:?} instead of a descriptor"),
-    }
+    let received = message::receive(from, &mut [0]);
+    let (_, descriptor) = received.expect("the other end is there");
+    descriptor.expect("a descriptor")
 }
 
 #[test]

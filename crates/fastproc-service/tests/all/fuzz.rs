@@ -1,14 +1,14 @@
 //! Both ends of the protocol against an other end that follows no rule.
 
 use std::{
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     sync::mpsc,
     time::Duration,
 };
 
 use crate::common::{Raw, Served, receive_guard, request};
 use fastproc::{
-    Collector, Details, Fields, SourceKind, Texts,
+    Collector, Details, Fields, SourceKind, Texts, message,
     source::service::{
         layout,
         wire::{self, Op, Part, Reply, Request, Status, part},
@@ -16,9 +16,7 @@ use fastproc::{
 };
 use fastproc_service::bind;
 use fastproc_testbed::{Folder, GUARD, gate};
-use nix::sys::socket::{
-    ControlMessage, MsgFlags, SockFlag, accept4, recv, sendmsg, setsockopt, sockopt::ReceiveTimeout,
-};
+use nix::sys::socket::{MsgFlags, SockFlag, accept4, recv, setsockopt, sockopt::ReceiveTimeout};
 use proptest::{prelude::*, test_runner::TestRunner};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
@@ -198,15 +196,8 @@ fn lie(listener: &OwnedFd, lies: mpsc::Receiver<Lie>) {
                 }
             }
             first = false;
-            let descriptors = passed.as_ref().map(|file| [file.as_raw_fd()]);
-            let control = descriptors.as_ref().map(|fd| ControlMessage::ScmRights(fd));
-            let _ = sendmsg::<()>(
-                socket.as_raw_fd(),
-                &[std::io::IoSlice::new(&message)],
-                control.as_slice(),
-                MsgFlags::MSG_NOSIGNAL,
-                None,
-            );
+            let descriptor = passed.as_ref().map(AsFd::as_fd);
+            let _ = message::send(&socket, &message, descriptor);
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod frozen;
 pub mod host;
 pub mod kept;
 pub mod mapping;
+pub mod message;
 pub mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod plain;

@@ -7,12 +7,9 @@ use super::{
     nanoseconds,
     wire::{self, Op, Reply, Request},
 };
-use crate::{
-    base::{
-        error::service::{Error, Status},
-        plain::Plain,
-    },
-    snapshot::texts::Texts,
+use crate::base::{
+    error::service::{Error, Status},
+    plain::Plain,
 };
 
 /// A connection for snapshots of the cgroups, which is opened when it is needed.
@@ -61,15 +58,11 @@ impl CgroupClient {
             None => Connection::open(&self.path, self.timeout)?,
         };
         let reply = connection.ask(Request {
-            op: Op::Cgroups,
             groups,
             max_age_ns: nanoseconds(max_age),
             generation: self.reply.generation,
             holds: connection.holds(),
-            texts: Texts::empty(),
-            texts_max_age_ns: 0,
-            exits: false,
-            exits_after: 0,
+            ..Request::new(Op::Cgroups)
         })?;
         super::check(&reply)?;
         self.connection = Some(connection);

@@ -1,9 +1,8 @@
 //! A connection to the service, and the buffers that it has passed.
 
 use std::{
-    fs::File,
-    io::{self, IoSliceMut},
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    io,
+    os::fd::{AsRawFd, OwnedFd},
     path::Path,
     time::Duration,
 };
@@ -12,8 +11,8 @@ use nix::{
     errno::Errno,
     sys::{
         socket::{
-            AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, connect,
-            getsockopt, recvmsg, send, setsockopt, socket,
+            AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, getsockopt, setsockopt,
+            socket,
             sockopt::{PeerCredentials, ReceiveTimeout},
         },
         time::TimeVal,
@@ -22,11 +21,11 @@ use nix::{
 use rustix::process::{Gid, Pid, Uid, getegid, geteuid, getpid};
 
 use super::{
-    mapping::{Mapping, passed_to_us},
+    mapping::Mapping,
     trust::is_trusted,
     wire::{self, HOLDS, Reply, Request},
 };
-use crate::base::error::service::Error;
+use crate::base::{error::service::Error, message};
 
 /// Longest text behind an answer: more does not fit into a message of a socket with default settings.
 const LONGEST_TEXT: usize = 192 << 10;
@@ -170,48 +169,22 @@ impl Connection {
 
     pub(super) fn send(&self, request: Request) -> Result<(), Error> {
         let bytes = wire::to_bytes(&request.to_words());
-        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
-        let sent = send(self.socket.as_raw_fd(), &bytes, flags).map_err(broken)?;
-        if sent == bytes.len() {
-            Ok(())
-        } else {
-            Err(Error::Protocol("a request was cut"))
-        }
+        message::send(&self.socket, &bytes, None).map_err(Error::Broken)
     }
 
-    fn receive(&self, bytes: &mut [u8]) -> Result<(usize, Option<File>), Error> {
-        let mut control = nix::cmsg_space!([RawFd; 4]);
-        let mut parts = [IoSliceMut::new(bytes)];
-        let socket = self.socket.as_raw_fd();
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        let (len, descriptors) = loop {
-            match recvmsg::<()>(socket, &mut parts, Some(&mut control), flags) {
-                Ok(message) => {
-                    let mut descriptors = Vec::new();
-                    for control in message.cmsgs().map_err(broken)? {
-                        if let ControlMessageOwned::ScmRights(passed) = control {
-                            descriptors.extend(passed.into_iter().map(passed_to_us));
-                        }
-                    }
-                    break (message.bytes, descriptors);
-                }
-                Err(Errno::EINTR) => (),
-                Err(Errno::EAGAIN) => {
-                    return Err(Error::Timeout {
-                        waited: self.timeout,
-                    });
-                }
-                Err(error) => return Err(broken(error)),
-            }
-        };
-        if len == 0 {
-            return Err(Error::Broken(io::ErrorKind::UnexpectedEof.into()));
+    fn receive(&self, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>), Error> {
+        match message::receive(&self.socket, bytes) {
+            Ok((0, _)) => Err(Error::Broken(io::ErrorKind::UnexpectedEof.into())),
+            Ok(received) => Ok(received),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::Timeout {
+                waited: self.timeout,
+            }),
+            Err(error) => Err(Error::Broken(error)),
         }
-        Ok((len, descriptors.into_iter().next().map(File::from)))
     }
 
     /// Maps the buffer of an answer, or finds it among those that are mapped.
-    fn remember(&mut self, reply: &Reply, file: Option<File>) -> Result<(), Error> {
+    fn remember(&mut self, reply: &Reply, file: Option<OwnedFd>) -> Result<(), Error> {
         let known = self
             .buffers
             .iter()
@@ -220,7 +193,7 @@ impl Connection {
         let buffer = match (file, known) {
             (Some(file), _) => Buffer {
                 id: reply.buffer,
-                mapping: Mapping::new(&file, reply.buffer_bytes).map_err(Error::Buffer)?,
+                mapping: Mapping::new(&file.into(), reply.buffer_bytes).map_err(Error::Buffer)?,
             },
             (None, Some(known)) if known.mapping.len() as u64 >= reply.buffer_bytes => known,
             (None, _) => return Err(Error::Protocol("a buffer that was never passed")),
@@ -240,8 +213,4 @@ fn parse(bytes: &[u8]) -> Result<Reply, Error> {
         *word = read;
     }
     Reply::from_words(&words[..len]).ok_or(Error::Protocol("an answer is too short"))
-}
-
-fn broken(error: Errno) -> Error {
-    Error::Broken(error.into())
 }

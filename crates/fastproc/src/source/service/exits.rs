@@ -9,7 +9,7 @@ use super::{
 use crate::{
     base::error::service::{Error, Status},
     records::{layout, record::ExitRecord},
-    snapshot::{cmdline::Cmdline, exit::Exit, texts::Texts},
+    snapshot::{cmdline::Cmdline, exit::Exit},
 };
 
 /// How long to wait for an answer, if `FASTPROC_SERVICE_TIMEOUT_MS` is not set.
@@ -46,15 +46,10 @@ impl Exits {
 
     fn ask(&mut self) -> Result<Reply, Error> {
         let reply = self.connection.ask(Request {
-            op: Op::Exits,
-            groups: 0,
-            max_age_ns: 0,
-            generation: 0,
             holds: self.connection.holds(),
-            texts: Texts::empty(),
-            texts_max_age_ns: 0,
             exits: true,
             exits_after: self.last,
+            ..Request::new(Op::Exits)
         })?;
         match reply.status {
             Status::Ok if reply.exits_last == 0 => Err(Error::NoExits),

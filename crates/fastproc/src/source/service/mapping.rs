@@ -2,12 +2,7 @@
 //!
 //! All `unsafe` code of this source is in this file.
 
-use std::{
-    fs::File,
-    io,
-    os::fd::{FromRawFd, OwnedFd, RawFd},
-    slice,
-};
+use std::{fs::File, io, slice};
 
 use rustix::{
     fs::{SealFlags, fcntl_get_seals},
@@ -67,10 +62,4 @@ impl Mapping {
             slice::from_raw_parts(self.0.start().as_ptr().add(offset).cast::<T>(), count)
         })
     }
-}
-
-/// Takes a descriptor that has just arrived with a message.
-pub(super) fn passed_to_us(fd: RawFd) -> OwnedFd {
-    // SAFETY: the kernel has just made it for this process, and no other value owns it.
-    unsafe { OwnedFd::from_raw_fd(fd) }
 }

@@ -65,17 +65,7 @@ const TEXT_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn ask_for_text(path: &Path, op: Op) -> Result<String, Error> {
     let mut connection = Connection::open(path, timeout().unwrap_or(TEXT_TIMEOUT))?;
-    connection.ask_for_text(Request {
-        op,
-        groups: 0,
-        max_age_ns: 0,
-        generation: 0,
-        holds: [0; wire::HOLDS],
-        texts: Texts::empty(),
-        texts_max_age_ns: 0,
-        exits: false,
-        exits_after: 0,
-    })
+    connection.ask_for_text(Request::new(op))
 }
 
 /// The requests of a reader.

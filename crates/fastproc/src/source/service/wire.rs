@@ -76,6 +76,21 @@ impl Request {
     /// Words that must be present. Missing words after these are 0.
     const NEEDED: usize = 12;
 
+    /// A request with this operation, for no groups, texts or exits, and of no age.
+    pub const fn new(op: Op) -> Self {
+        Self {
+            op,
+            groups: 0,
+            max_age_ns: 0,
+            generation: 0,
+            holds: [0; HOLDS],
+            texts: Texts::empty(),
+            texts_max_age_ns: 0,
+            exits: false,
+            exits_after: 0,
+        }
+    }
+
     /// The message.
     pub fn to_words(self) -> [u64; Self::WORDS] {
         let [a, b, c, d] = self.holds;
