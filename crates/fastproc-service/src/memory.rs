@@ -12,6 +12,7 @@ use fastproc::{
     TextEntry,
     mapping::{Mapping, file_in_memory},
     record::{ExitRecord, Record, ThreadRecord},
+    source::service::wire::{Part, part},
 };
 use rustix::{
     fs::{Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, ftruncate, open},
@@ -36,62 +37,95 @@ fn open_for_others(file: &OwnedFd, files: &PassedFiles) -> io::Result<(OwnedFd, 
     }
 }
 
-/// How many elements each part of a buffer has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) records: usize,
-    pub(crate) threads: usize,
-    pub(crate) pool: usize,
-    pub(crate) unsure: usize,
-    pub(crate) texts: usize,
-    pub(crate) text_bytes: usize,
-    pub(crate) exits: usize,
-    pub(crate) exit_lines: usize,
-    pub(crate) changed: usize,
+/// The parts of a buffer, in their order: what each is called, and of what its elements are.
+macro_rules! parts {
+    ($($(#[$doc:meta])* $part:ident: $element:ty,)*) => {
+        /// How many elements each part of a buffer has.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct Counts {
+            $(pub(crate) $part: usize,)*
+        }
+
+        /// Where each part begins, in bytes.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct Offsets {
+            $(pub(crate) $part: usize,)*
+            /// Where the last one ends.
+            pub(crate) end: usize,
+        }
+
+        impl Counts {
+            /// The parts follow each other. Each begins at a multiple of eight.
+            pub(crate) fn offsets(self) -> Offsets {
+                let mut offsets = Offsets::default();
+                $(
+                    const { assert!(align_of::<$element>() <= 8) };
+                    offsets.$part = offsets.end.next_multiple_of(8);
+                    offsets.end = offsets.$part + self.$part * size_of::<$element>();
+                )*
+                offsets
+            }
+
+            /// The parts as a reply names them: their numbers there are their order here.
+            pub(crate) fn in_reply(self) -> [Part; part::COUNT] {
+                let offsets = self.offsets();
+                let all = [$(Part {
+                    offset: offsets.$part as u64,
+                    count: self.$part as u64,
+                    stride: size_of::<$element>() as u64,
+                }),*];
+                std::array::from_fn(|number| all[number])
+            }
+        }
+
+        /// The parts of a buffer, to be filled.
+        #[derive(Debug)]
+        pub(crate) struct Parts<'a> {
+            $($(#[$doc])* pub(crate) $part: &'a mut [$element],)*
+        }
+
+        impl Memory {
+            /// The parts, at the offsets of [`Counts::offsets`]. `None`: they do not fit.
+            pub(crate) fn parts(&mut self, counts: Counts) -> Option<Parts<'_>> {
+                let offsets = counts.offsets();
+                if offsets.end > self.mapping.bytes() {
+                    return None;
+                }
+                // SAFETY: all lie within the mapping, one after the other, aligned (it begins at a page, and each part at a
+                // multiple of eight); integers have any bytes as a value; `&mut self` makes these the only references here.
+                // Other processes may read only while the buffer is lent, and it is filled only while it is not.
+                unsafe {
+                    let at = |offset: usize| self.mapping.start().as_ptr().add(offset);
+                    Some(Parts {
+                        $($part: slice::from_raw_parts_mut(at(offsets.$part).cast(), counts.$part),)*
+                    })
+                }
+            }
+        }
+    };
 }
 
-impl Counts {
-    /// Where each part begins, in the order of the members, and where the last one ends. Each begins at a multiple of
-    /// eight.
-    pub(crate) const fn offsets(self) -> [usize; 10] {
-        let threads = self.records * size_of::<Record>();
-        let pool = threads + self.threads * size_of::<ThreadRecord>();
-        let unsure = pool + self.pool * size_of::<u64>();
-        let texts = (unsure + self.unsure * size_of::<u32>()).next_multiple_of(8);
-        let text_bytes = texts + self.texts * size_of::<TextEntry>();
-        let exits = (text_bytes + self.text_bytes).next_multiple_of(8);
-        let exit_lines = exits + self.exits * size_of::<ExitRecord>();
-        let changed = (exit_lines + self.exit_lines).next_multiple_of(8);
-        let end = changed + self.changed * size_of::<u64>();
-        [
-            0, threads, pool, unsure, texts, text_bytes, exits, exit_lines, changed, end,
-        ]
-    }
+parts! {
+    records: Record,
+    threads: ThreadRecord,
+    pool: u64,
+    unsure: u32,
+    texts: TextEntry,
+    text_bytes: u8,
+    exits: ExitRecord,
+    exit_lines: u8,
+    /// For each record, the generation in which it changed last.
+    changed: u64,
 }
 
 impl Counts {
     /// Where the generations begin; 0 if there are none.
-    pub(crate) const fn changed_at(self) -> u64 {
+    pub(crate) fn changed_at(self) -> u64 {
         match self.changed {
             0 => 0,
-            _ => self.offsets()[8] as u64,
+            _ => self.offsets().changed as u64,
         }
     }
-}
-
-/// The parts of a buffer, to be filled.
-#[derive(Debug)]
-pub(crate) struct Parts<'a> {
-    pub(crate) records: &'a mut [Record],
-    pub(crate) threads: &'a mut [ThreadRecord],
-    pub(crate) pool: &'a mut [u64],
-    pub(crate) unsure: &'a mut [u32],
-    pub(crate) texts: &'a mut [TextEntry],
-    pub(crate) text_bytes: &'a mut [u8],
-    pub(crate) exits: &'a mut [ExitRecord],
-    pub(crate) exit_lines: &'a mut [u8],
-    /// For each record, the generation in which it changed last.
-    pub(crate) changed: &'a mut [u64],
 }
 
 /// A sealed file in memory, and this process's mapping of it, the only one that can be written to.
@@ -133,42 +167,6 @@ impl Memory {
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.shared.as_fd()
     }
-
-    /// The parts, at the offsets of [`Counts::offsets`]. `None`: they do not fit.
-    pub(crate) fn parts(&mut self, counts: Counts) -> Option<Parts<'_>> {
-        let [
-            records,
-            threads,
-            pool,
-            unsure,
-            texts,
-            text_bytes,
-            exits,
-            exit_lines,
-            changed,
-            end,
-        ] = counts.offsets();
-        if end > self.mapping.bytes() {
-            return None;
-        }
-        // SAFETY: all lie within the mapping, one after the other, aligned (it begins at a page, and each part at a
-        // multiple of eight); integers have any bytes as a value; `&mut self` makes these the only references here.
-        // Other processes may read only while the buffer is lent, and it is filled only while it is not.
-        unsafe {
-            let at = |offset: usize| self.mapping.start().as_ptr().add(offset);
-            Some(Parts {
-                records: slice::from_raw_parts_mut(at(records).cast(), counts.records),
-                threads: slice::from_raw_parts_mut(at(threads).cast(), counts.threads),
-                pool: slice::from_raw_parts_mut(at(pool).cast(), counts.pool),
-                unsure: slice::from_raw_parts_mut(at(unsure).cast(), counts.unsure),
-                texts: slice::from_raw_parts_mut(at(texts).cast(), counts.texts),
-                text_bytes: slice::from_raw_parts_mut(at(text_bytes), counts.text_bytes),
-                exits: slice::from_raw_parts_mut(at(exits).cast(), counts.exits),
-                exit_lines: slice::from_raw_parts_mut(at(exit_lines), counts.exit_lines),
-                changed: slice::from_raw_parts_mut(at(changed).cast(), counts.changed),
-            })
-        }
-    }
 }
 
 #[cfg(test)]
@@ -191,7 +189,7 @@ mod tests {
             exit_lines: 5,
             changed: 3,
         };
-        let [.., end] = counts.offsets();
+        let end = counts.offsets().end;
         let mut memory = Memory::new(end, &PassedFiles::new()).expect("memory");
         let parts = memory.parts(counts).expect("they fit");
         parts.records.fill(Record::default());

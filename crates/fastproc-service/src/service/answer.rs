@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use fastproc::{
-    Calibration, SourceKind, TextEntry, message,
-    record::{ExitRecord, Record, ThreadRecord},
-    source::service::wire::{self, Op, Part, Reply, Request, Status, part},
+    Calibration, SourceKind, message,
+    source::service::wire::{self, Op, Reply, Request, Status, part},
 };
 
 use super::{Service, schedule::Waiting};
@@ -146,7 +145,7 @@ impl Service {
         if !missing.is_empty() {
             counts.text_bytes += missing.len() * ROOM_FOR_TEXT + ROOM_FOR_LONG_TEXTS;
         }
-        let [.., bytes] = counts.offsets();
+        let bytes = counts.offsets().end;
         self.costs.bytes[waiting.field_set] = bytes;
         let (buffer, latest) = match view {
             View::All => (self.buffers.take(view, bytes)?, None),
@@ -183,7 +182,7 @@ impl Service {
             exits_last: contents.exits.last,
             exits_after: contents.exits.after,
             changed_at: counts.changed_at(),
-            parts: parts_from_counts(counts),
+            parts: counts.in_reply(),
             ..Reply::empty(Status::Ok)
         };
         self.counted.fills += 1;
@@ -204,7 +203,7 @@ impl Service {
             exit_lines,
             ..Counts::default()
         };
-        let [.., bytes] = counts.offsets();
+        let bytes = counts.offsets().end;
         let mask = Mask::new(&self.host, Calibration::default());
         let buffer = self.buffers.take(view, bytes)?;
         let Some(mut parts) = buffer.memory.parts(counts) else {
@@ -217,7 +216,7 @@ impl Service {
             buffer_bytes: buffer.memory.bytes() as u64,
             exits_last: contents.exits.last,
             exits_after: contents.exits.after,
-            parts: parts_from_counts(counts),
+            parts: counts.in_reply(),
             ..Reply::empty(Status::Ok)
         };
         Ok(buffer.id)
@@ -273,27 +272,4 @@ impl Service {
 fn source_number(source: SourceKind) -> u64 {
     let at = SourceKind::LOCAL.iter().position(|kind| *kind == source);
     at.map_or(0, |at| at as u64 + 1)
-}
-
-fn parts_from_counts(counts: Counts) -> [Part; part::COUNT] {
-    let offsets = counts.offsets();
-    let mut parts = [Part::default(); part::COUNT];
-    let sizes = [
-        (part::RECORDS, counts.records, size_of::<Record>()),
-        (part::THREADS, counts.threads, size_of::<ThreadRecord>()),
-        (part::POOL, counts.pool, size_of::<u64>()),
-        (part::UNSURE, counts.unsure, size_of::<u32>()),
-        (part::TEXTS, counts.texts, size_of::<TextEntry>()),
-        (part::TEXT_BYTES, counts.text_bytes, 1),
-        (part::EXITS, counts.exits, size_of::<ExitRecord>()),
-        (part::EXIT_LINES, counts.exit_lines, 1),
-    ];
-    for ((at, count, stride), offset) in sizes.into_iter().zip(offsets) {
-        parts[at] = Part {
-            offset: offset as u64,
-            count: count as u64,
-            stride: stride as u64,
-        };
-    }
-    parts
 }

@@ -240,25 +240,9 @@ impl Reply {
 
     /// An answer without a buffer.
     pub fn empty(status: Status) -> Self {
-        Self {
-            status,
-            layout: layout::id(),
-            generation: 0,
-            groups: 0,
-            has_descriptor: false,
-            buffer: 0,
-            buffer_bytes: 0,
-            kernel_boottime_ns: 0,
-            read_for_ns: 0,
-            torn: 0,
-            missed: 0,
-            source: 0,
-            calibration: Calibration::default(),
-            exits_last: 0,
-            exits_after: 0,
-            changed_at: 0,
-            parts: [Part::default(); part::COUNT],
-        }
+        let mut words = [0; Self::WORDS];
+        (words[1], words[2]) = (status as u64, layout::id());
+        Self::from_known(&words)
     }
 
     /// The message.
@@ -295,6 +279,10 @@ impl Reply {
         if words[0] != VERSION {
             return Some(Self::empty(Status::Version));
         }
+        Some(Self::from_known(words))
+    }
+
+    fn from_known(words: &[u64; Self::WORDS]) -> Self {
         let mut parts = [Part::default(); part::COUNT];
         let (triples, _) = words[16..].as_chunks::<3>();
         for (part, &[offset, count, stride]) in parts.iter_mut().zip(triples) {
@@ -304,7 +292,7 @@ impl Reply {
                 stride,
             };
         }
-        Some(Self {
+        Self {
             status: Status::from_word(words[1]),
             layout: words[2],
             generation: words[3],
@@ -322,7 +310,7 @@ impl Reply {
             exits_after: words[14],
             changed_at: words[15],
             parts,
-        })
+        }
     }
 }
 
