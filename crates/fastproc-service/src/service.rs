@@ -47,8 +47,7 @@ const LISTENER: u64 = 0;
 const STOP: u64 = 1;
 const MOUNTS: u64 = 2;
 const RING: u64 = 3;
-const TEXTS: u64 = 4;
-const CGROUPS: u64 = 5;
+const WORK_DONE: u64 = 4;
 const FIRST_CLIENT: u64 = 16;
 
 /// The service cannot continue.
@@ -82,8 +81,6 @@ pub struct Service {
     reads_cgroups_for: Option<Waiting>,
     waiting_for_cgroups: Vec<Waiting>,
     most_cgroups: usize,
-    /// Written to when cgroups have been read.
-    cgroups_done: Arc<OwnedFd>,
     /// Since when no reader has wanted the exits that are recorded.
     exits_unwanted: Option<Instant>,
     exits_linger: Duration,
@@ -111,8 +108,8 @@ pub struct Service {
     charged_apart: Duration,
     jobs: Vec<Job>,
     texts_timeout: Duration,
-    /// Written to when texts have been read.
-    texts_done: Arc<OwnedFd>,
+    /// Written to when a thread has read texts or cgroups.
+    work_done: Arc<OwnedFd>,
     request_costs: RequestCosts,
     orders: Orders,
     visibilities: Visibilities,
@@ -146,7 +143,6 @@ impl Service {
             reads_cgroups_for: None,
             waiting_for_cgroups: Vec::new(),
             most_cgroups: settings.most_cgroups,
-            cgroups_done: event()?,
             exits_unwanted: None,
             exits_linger: settings.exits_linger,
             budget: Budget::new(settings.cpu_of_user),
@@ -165,7 +161,7 @@ impl Service {
             charged_apart: Duration::ZERO,
             jobs: Vec::new(),
             texts_timeout: settings.texts_timeout,
-            texts_done: event()?,
+            work_done: event()?,
             request_costs: RequestCosts::new(settings.cpu_of_user),
             orders: Orders::default(),
             visibilities: Visibilities::default(),
@@ -202,8 +198,7 @@ impl Service {
         self.watch(self.listener.as_fd(), LISTENER, EventFlags::IN)?;
         self.watch(stop, STOP, EventFlags::IN)?;
         self.watch(self.mounts.as_fd(), MOUNTS, EventFlags::PRI)?;
-        self.watch(self.texts_done.as_fd(), TEXTS, EventFlags::IN)?;
-        self.watch(self.cgroups_done.as_fd(), CGROUPS, EventFlags::IN)?;
+        self.watch(self.work_done.as_fd(), WORK_DONE, EventFlags::IN)?;
         let mut events = Vec::with_capacity(EVENTS);
         let mut idle_since = Instant::now();
         loop {
@@ -272,8 +267,8 @@ impl Service {
                 LISTENER => connects = true,
                 MOUNTS => (),
                 RING => self.read_exits(),
-                TEXTS => self.drain_texts_done(),
-                CGROUPS => self.drain_cgroups_done(),
+                // It does not matter which thread wrote it: all are asked below.
+                WORK_DONE => _ = rustix::io::read(&*self.work_done, &mut [0; 8]),
                 // The reader has gone.
                 client if flags.contains(EventFlags::HUP) => self.close(client),
                 client if self.unproven.contains(&client) => unknown.push(client),

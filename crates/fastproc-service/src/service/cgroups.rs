@@ -1,7 +1,7 @@
 //! Requests for cgroups. They are charged and take turns as snapshots of processes do, each in a budget and an order of their
 //! own, and a thread reads for them, one request at a time.
 
-use std::{os::fd::AsFd, sync::Arc, time::Duration, time::Instant};
+use std::{sync::Arc, time::Duration, time::Instant};
 
 use fastproc::{
     cgroups::Fields,
@@ -103,17 +103,12 @@ impl Service {
             most_of_user: self.most_cgroups,
             longest_of_user: LONGEST,
         };
-        let done = Arc::clone(&self.cgroups_done);
+        let done = Arc::clone(&self.work_done);
         match self.cgroups.start(wish, done) {
             Ok(()) => self.reads_cgroups_for = Some(*waiting),
             Err(_) => self.refuse(client, Status::Failed),
         }
         Step::Worked
-    }
-
-    /// Clears the notice that cgroups were read.
-    pub(super) fn drain_cgroups_done(&self) {
-        let _ = rustix::io::read(self.cgroups_done.as_fd(), &mut [0; 8]);
     }
 
     /// Answers the request for which cgroups were read. Those that have waited take part in the next turn.

@@ -1,7 +1,7 @@
 //! Snapshots whose texts a separate thread reads. They are sent when it is done, or without the missing texts when it
 //! is late.
 
-use std::{os::fd::AsFd, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use fastproc::source::service::wire::{Request, Status, part};
 
@@ -76,7 +76,7 @@ impl Service {
         items: Vec<Item>,
     ) -> Result<(), Status> {
         let count = items.len();
-        let done = Arc::clone(&self.texts_done);
+        let done = Arc::clone(&self.work_done);
         let reading = self
             .texts
             .read(items, waiting.view, waiting.came, done)
@@ -95,12 +95,6 @@ impl Service {
             reading,
         });
         Ok(())
-    }
-
-    /// Clears the notice that a reading is over.
-    pub(super) fn drain_texts_done(&self) {
-        // It does not matter which reading wrote it.
-        let _ = rustix::io::read(self.texts_done.as_fd(), &mut [0; 8]);
     }
 
     fn limits(&self) -> Limits {

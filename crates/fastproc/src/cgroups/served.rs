@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     base::{cgroup_root, error, error::service::Error as ServiceError, proc_root},
-    source::service::{CgroupClient, wire::part},
+    source::service::{
+        CgroupClient,
+        wire::{MALFORMED, part},
+    },
 };
 
 /// How long to wait for an answer if there is another source, and if there is none.
@@ -83,10 +86,7 @@ impl Served {
         }
         let layout = record::LAYOUT;
         let asked = self.client.ask(fields.bits(), max_age, layout);
-        let read = asked.and_then(|()| {
-            let malformed = ServiceError::Protocol("a part that is not within the buffer");
-            self.take(target).ok_or(malformed)
-        });
+        let read = asked.and_then(|()| self.take(target).ok_or(MALFORMED));
         self.failed = read.is_err().then(Instant::now);
         match read {
             Ok(()) => Ok(Some(self.client.began_ns())),

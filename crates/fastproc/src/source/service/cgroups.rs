@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::{
     connection::Connection,
     nanoseconds,
-    wire::{self, Op, Reply, Request},
+    wire::{Op, Reply, Request},
 };
 use crate::base::{
     error::service::{Error, Status},
@@ -71,14 +71,7 @@ impl CgroupClient {
 
     /// A part of the last snapshot. `None`: its elements have another size, or are not within the buffer.
     pub(crate) fn part<T: Plain>(&self, at: usize) -> Option<&[T]> {
-        let part: wire::Part = self.reply.parts[at];
-        if part.count == 0 {
-            return Some(&[]);
-        }
-        let buffer = self.connection.as_ref()?.buffer(self.reply.buffer)?;
-        (part.stride == size_of::<T>() as u64)
-            .then(|| buffer.elements(part.offset, part.count))
-            .flatten()
+        self.connection.as_ref()?.part(&self.reply, at)
     }
 
     /// The number of cgroups that the last snapshot lacks because of their long paths.

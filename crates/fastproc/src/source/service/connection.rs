@@ -25,7 +25,7 @@ use super::{
     trust::is_trusted,
     wire::{self, HOLDS, Reply, Request},
 };
-use crate::base::{error::service::Error, message};
+use crate::base::{error::service::Error, message, plain::Plain};
 
 /// Longest text behind an answer: more does not fit into a message of a socket with default settings.
 const LONGEST_TEXT: usize = 192 << 10;
@@ -119,6 +119,15 @@ impl Connection {
     pub(super) fn buffer(&self, id: u64) -> Option<&Mapping> {
         let buffer = self.buffers.iter().rev().find(|buffer| buffer.id == id);
         buffer.map(|buffer| &buffer.mapping)
+    }
+
+    /// A part of the buffer of an answer. `None`: its elements have another size, or are not within the buffer.
+    pub(super) fn part<T: Plain>(&self, reply: &Reply, number: usize) -> Option<&[T]> {
+        let (buffer, part) = (self.buffer(reply.buffer)?, reply.parts[number]);
+        let is_of_size = part.count == 0 || part.stride == size_of::<T>() as u64;
+        buffer
+            .elements(part.offset, part.count)
+            .filter(|_| is_of_size)
     }
 
     /// Sends a request and waits for the answer. Maps the buffer that the answer names.

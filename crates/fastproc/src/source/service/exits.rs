@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use super::{
     connection::Connection,
-    wire::{Op, Reply, Request, part},
+    wire::{MALFORMED, Op, Reply, Request, part},
 };
 use crate::{
     base::error::service::{Error, Status},
@@ -67,20 +67,11 @@ impl Exits {
         if reply.exits_after != self.last || reply.exits_last < self.last {
             return Err(Error::Protocol("exits of another time"));
         }
-        let (exits, lines) = (reply.parts[part::EXITS], reply.parts[part::EXIT_LINES]);
         let mut read = 0;
-        if exits.count > 0 {
-            if exits.stride != size_of::<ExitRecord>() as u64 {
-                return Err(Error::Protocol("elements of another size"));
-            }
-            let buffer = self.connection.buffer(reply.buffer);
-            let parts = buffer.and_then(|buffer| {
-                let records = buffer.elements::<ExitRecord>(exits.offset, exits.count)?;
-                Some((records, buffer.elements::<u8>(lines.offset, lines.count)?))
-            });
-            let Some((records, lines)) = parts else {
-                return Err(Error::Protocol("a part that is not within the buffer"));
-            };
+        if reply.parts[part::EXITS].count > 0 {
+            let records = self.connection.part::<ExitRecord>(&reply, part::EXITS);
+            let lines = self.connection.part::<u8>(&reply, part::EXIT_LINES);
+            let (records, lines) = records.zip(lines).ok_or(MALFORMED)?;
             for record in records {
                 let exit = Exit::from_exit_record(record);
                 each(&exit, exit.line(lines));

@@ -286,25 +286,8 @@ impl Service {
         if reply.groups & request.groups != request.groups {
             return Err(Error::Protocol("fewer fields than asked for"));
         }
-        let strides = [
-            (part::RECORDS, size_of::<Record>()),
-            (part::THREADS, size_of::<ThreadRecord>()),
-            (part::POOL, size_of::<u64>()),
-            (part::UNSURE, size_of::<u32>()),
-            (part::TEXTS, size_of::<TextEntry>()),
-            (part::TEXT_BYTES, size_of::<u8>()),
-            (part::EXITS, size_of::<ExitRecord>()),
-            (part::EXIT_LINES, size_of::<u8>()),
-        ];
-        let fits = |&(at, size): &(usize, usize)| {
-            let part: wire::Part = reply.parts[at];
-            part.count == 0 || part.stride == size as u64
-        };
-        if !strides.iter().all(fits) {
-            return Err(Error::Protocol("elements of another size"));
-        }
         self.reply = reply;
-        // Every part must lie within the buffer.
+        // Every part must have elements of the right size, and lie within the buffer.
         let parts = [
             self.table().is_some(),
             self.unsure().is_some(),
@@ -313,7 +296,7 @@ impl Service {
             self.changed().is_some(),
         ];
         if parts.contains(&false) {
-            return Err(Error::Protocol("a part that is not within the buffer"));
+            return Err(MALFORMED);
         }
         Ok(())
     }

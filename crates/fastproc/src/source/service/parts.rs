@@ -12,11 +12,7 @@ use crate::{
 
 impl Service {
     fn part<T: Plain>(&self, at: usize) -> Option<&[T]> {
-        let part = self.reply.parts[at];
-        let connection = self.connection.as_ref()?;
-        connection
-            .buffer(self.reply.buffer)?
-            .elements(part.offset, part.count)
+        self.connection.as_ref()?.part(&self.reply, at)
     }
 
     pub(super) fn table(&self) -> Option<Table<'_>> {

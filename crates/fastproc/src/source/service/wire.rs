@@ -5,6 +5,7 @@
 
 pub use crate::base::error::service::Status;
 use crate::{
+    base::error::service::Error,
     records::layout,
     snapshot::{calibration::Calibration, texts::Texts},
 };
@@ -14,6 +15,9 @@ pub const VERSION: u64 = 1;
 
 /// Number of buffers that a reader can say it has mapped.
 pub const HOLDS: usize = 4;
+
+/// A part of a buffer cannot be read.
+pub(crate) const MALFORMED: Error = Error::Protocol("a part that is not within the buffer");
 
 /// Operations that a reader can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
