@@ -26,7 +26,7 @@ pub use exits::Exits;
 
 use self::{
     connection::Connection,
-    wire::{Op, Reply, Request, part},
+    wire::{MALFORMED, Op, Reply, Request},
 };
 pub use crate::base::error::service::{Error, Status};
 #[doc(hidden)]
@@ -36,14 +36,14 @@ use crate::{
     exits::Served,
     records::{
         fields::Fields,
-        record::{ExitRecord, Record, ThreadRecord},
+        record::{Record, ThreadRecord},
     },
     snapshot::{
         Places, Slot, Snapshot, SnapshotStats,
         calibration::Calibration,
         kept::{Kept, Mark, Number},
         table::Table,
-        texts::{TextEntry, Texts},
+        texts::Texts,
     },
     source::procfs::Procfs,
 };
@@ -51,22 +51,12 @@ use crate::{
 /// Returns who uses the service at this socket, as JSON.
 #[doc(hidden)]
 pub fn status(path: &Path) -> Result<String, Error> {
-    ask_for_text(path, Op::Status)
+    let mut connection = Connection::open(path, timeout().unwrap_or(STATUS_TIMEOUT))?;
+    connection.ask_for_text(Request::new(Op::Status))
 }
 
-/// Returns the layout of the records of the service at this socket: see `docs/protocol.md`.
-#[doc(hidden)]
-pub fn layout_of(path: &Path) -> Result<String, Error> {
-    ask_for_text(path, Op::Layout)
-}
-
-/// How long to wait for the status and for the description of the records.
-const TEXT_TIMEOUT: Duration = Duration::from_secs(5);
-
-fn ask_for_text(path: &Path, op: Op) -> Result<String, Error> {
-    let mut connection = Connection::open(path, timeout().unwrap_or(TEXT_TIMEOUT))?;
-    connection.ask_for_text(Request::new(op))
-}
+/// How long to wait for the status.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The requests of a reader.
 #[derive(Clone, Debug)]
