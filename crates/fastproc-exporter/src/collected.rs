@@ -50,20 +50,26 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let scrapes = descriptors.pop().ok_or("the link for scrapes is missing")?;
     let listeners = descriptors.into_iter().map(TcpListener::from).collect();
     let had_groups = configuration.rules.is_none_or(|rules| !rules.is_empty());
-    let mut server = Server::new(listeners, configuration.web, Limits::default());
-    server.serve_metrics_at(&options.telemetry_path);
-    server.reload_by(Reload {
-        read: Arc::new(move || files.read_again(had_groups)),
-        log: say,
-        by_request: options.enable_lifecycle,
-    });
     let places = options.max_connections.min(places()).max(1);
     if places < options.max_connections {
         say(&format!(
             "the limit of open descriptors (ulimit -n) leaves room for {places} connections at once"
         ));
     }
-    server.limit_connections(places);
+    let server = Server {
+        listeners,
+        config: configuration.web,
+        limits: Limits {
+            connections: places,
+            ..Limits::default()
+        },
+        metrics_path: options.telemetry_path.clone(),
+        reload: Reload {
+            read: Arc::new(move || files.read_again(had_groups)),
+            log: say,
+            by_request: options.enable_lifecycle,
+        },
+    };
     let link = UnixStream::from(scrapes.try_clone()?);
     let (scraper, handle) = scraper(scrapes.into(), options.min_interval);
     let confine = move || {

@@ -19,7 +19,7 @@ use super::{
     connections::Client,
     selection::Selection,
     site::{Rulebook, Site},
-    timed::Activity,
+    timed::{Activity, Phase},
 };
 use fastproc_metrics::exposition::Format;
 
@@ -85,7 +85,8 @@ impl Site {
         let authorization = request.headers().get(AUTHORIZATION);
         let asks = rulebook.gate.asks_for_passwords();
         if asks {
-            activity.checks(rulebook.gate.doubts(client));
+            let is_doubted = rulebook.gate.doubts(client);
+            activity.enter(Phase::Checking { is_doubted });
         }
         match rulebook.gate.admits(authorization, client).await {
             Admission::Granted if asks => activity.admit(),

@@ -9,7 +9,10 @@ use std::{
 
 use tokio::task::{AbortHandle, Id};
 
-use super::timed::{Activity, Phase};
+use super::{
+    Limits,
+    timed::{Activity, Phase, State},
+};
 
 /// A connection that takes longer than this to read its answer may be closed for another client.
 const SLOW: Duration = Duration::from_secs(1);
@@ -65,6 +68,13 @@ impl Connections {
         self.open.remove(&id);
     }
 
+    /// Closes the connections whose clients have had their time.
+    pub(super) fn close_overdue(&self, limits: &Limits) {
+        let open = self.open.values();
+        open.filter(|connection| connection.activity.get().is_over(limits))
+            .for_each(|connection| connection.task.abort());
+    }
+
     /// Whether there is a place for this client; if there is none, closes the connection that is needed least.
     pub(super) fn make_room(&mut self, client: Client) -> bool {
         self.open.len() < self.most || self.close_one(client)
@@ -78,7 +88,7 @@ impl Connections {
     /// yet.
     fn close_one(&mut self, newcomer: Client) -> bool {
         let open = self.open.iter();
-        let open = open.filter(|(_, connection)| !connection.activity.is_admitted());
+        let open = open.filter(|(_, connection)| !connection.activity.get().is_admitted);
         let mut counts = HashMap::<Client, usize>::new();
         for (_, connection) in open.clone() {
             *counts.entry(connection.client).or_default() += 1;
@@ -88,7 +98,7 @@ impl Connections {
         let spared = open
             .filter_map(|(id, connection)| {
                 let its = count(&connection.client);
-                let (phase, since) = connection.activity.get();
+                let State { phase, since, .. } = connection.activity.get();
                 let can_go = match phase {
                     Phase::Idle | Phase::Asking | Phase::Checking { is_doubted: true } => true,
                     Phase::Checking { is_doubted: false } => its > own,
@@ -167,10 +177,10 @@ mod tests {
     async fn a_connection_with_a_pending_answer_stays() {
         let mut table = Table::new(2);
         let (asks, first) = table.open("10.0.0.1").await.unwrap();
-        asks.asked();
+        asks.enter(Phase::Waiting);
         let (_, second) = table.open("10.0.0.1").await.unwrap();
         let (asks, _) = table.open("10.0.0.1").await.unwrap();
-        asks.asked();
+        asks.enter(Phase::Waiting);
         assert!(table.has(first) && !table.has(second));
         assert!(table.open("10.0.0.1").await.is_none(), "all wait");
     }
@@ -182,8 +192,7 @@ mod tests {
         let mut open = Vec::new();
         for address in ["10.0.0.1", "10.0.0.2", "10.0.0.2"] {
             let (activity, id) = table.open(address).await.unwrap();
-            activity.asked();
-            activity.checks(false);
+            activity.enter(Phase::Checking { is_doubted: false });
             open.push(id);
         }
         let (idle, newcomer) = table.open("10.0.0.3").await.unwrap();
@@ -203,8 +212,7 @@ mod tests {
         for (address, is_doubted) in [("10.0.0.1", false), ("10.0.0.1", false), ("10.0.0.2", true)]
         {
             let (activity, id) = table.open(address).await.unwrap();
-            activity.asked();
-            activity.checks(is_doubted);
+            activity.enter(Phase::Checking { is_doubted });
             open.push(id);
         }
         table.open("10.0.0.3").await.unwrap();
@@ -219,10 +227,8 @@ mod tests {
         let mut table = Table::new(2);
         for _ in 0..2 {
             let (activity, _) = table.open("10.0.0.1").await.unwrap();
-            activity.asked();
-            activity.checks(false);
             activity.admit();
-            activity.rest();
+            activity.enter(Phase::Idle);
         }
         assert!(table.open("10.0.0.2").await.is_none());
         assert!(table.open("10.0.0.1").await.is_none());
@@ -240,7 +246,8 @@ mod tests {
         let mut table = Table::new(8);
         let (_, other) = table.open("10.0.0.2").await.unwrap();
         for _ in 0..7 {
-            table.open("10.0.0.1").await.unwrap().0.asked();
+            let (activity, _) = table.open("10.0.0.1").await.unwrap();
+            activity.enter(Phase::Waiting);
         }
         assert!(table.open("10.0.0.1").await.is_none());
         assert!(table.has(other));

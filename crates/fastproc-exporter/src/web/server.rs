@@ -18,7 +18,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{interval, sleep, timeout},
 };
 
 use super::{
@@ -27,7 +27,7 @@ use super::{
     connections::{Client, Connections},
     plain,
     site::Site,
-    timed::{Activity, Timed, Timeouts},
+    timed::{Activity, Phase, Timed},
 };
 
 /// Limits for clients.
@@ -72,40 +72,19 @@ pub enum ServeError {
 /// A server that listens, but does not answer yet.
 #[derive(Debug)]
 pub struct Server {
-    listeners: Vec<TcpListener>,
-    config: WebConfig,
-    limits: Limits,
-    metrics_path: String,
-    reload: Option<Reload>,
+    /// Non-blocking sockets.
+    pub listeners: Vec<TcpListener>,
+    /// How clients are served.
+    pub config: WebConfig,
+    /// Limits for them.
+    pub limits: Limits,
+    /// Where the metrics are.
+    pub metrics_path: String,
+    /// How the configuration is reloaded.
+    pub reload: Reload,
 }
 
 impl Server {
-    /// A server that accepts connections from these non-blocking sockets.
-    pub fn new(listeners: Vec<TcpListener>, config: WebConfig, limits: Limits) -> Self {
-        Self {
-            listeners,
-            config,
-            limits,
-            metrics_path: "/metrics".into(),
-            reload: None,
-        }
-    }
-
-    /// Serves the metrics at another path than `/metrics`.
-    pub fn serve_metrics_at(&mut self, path: &str) {
-        self.metrics_path = path.into();
-    }
-
-    /// Enables reloads of the configuration. Without this, SIGHUP changes nothing.
-    pub fn reload_by(&mut self, reload: Reload) {
-        self.reload = Some(reload);
-    }
-
-    /// Allows fewer connections, if there are fewer descriptors.
-    pub fn limit_connections(&mut self, most: usize) {
-        self.limits.connections = most;
-    }
-
     /// Answers until SIGTERM or SIGINT, and returns when the connections have ended. `started` is called once these
     /// signals and SIGHUP are handled, and returns whether a reload was requested before.
     pub fn run(
@@ -133,7 +112,7 @@ impl Server {
         let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Start)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Start)?;
         let mut hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
-        let site = Site::new(scraper, self.metrics_path, self.config, self.reload);
+        let site = Site::new(scraper, self.metrics_path, self.config, Some(self.reload));
         let site = Arc::new(site);
         if started() {
             tokio::spawn(Arc::clone(&site).reload());
@@ -141,9 +120,14 @@ impl Server {
         let mut table = Connections::new(self.limits.connections);
         let (ending, end) = watch::channel(false);
         let mut connections = JoinSet::new();
+        let mut seconds = interval(Duration::from_secs(1));
         loop {
             let accepted = tokio::select! {
                 accepted = listeners.accept() => accepted,
+                _ = seconds.tick(), if !connections.is_empty() => {
+                    table.close_overdue(&self.limits);
+                    continue;
+                }
                 Some(ended) = connections.join_next_with_id() => {
                     table.remove(ended.map_or_else(|error| error.id(), |(id, ())| id));
                     continue;
@@ -225,15 +209,12 @@ async fn converse(
     let _ = stream.set_nodelay(true);
     match site.rulebook().tls.clone() {
         None => talk(stream, site, limits, client, activity, end).await,
+        Some(_) if plain::is_request(&stream).await => {
+            let _ = plain::refuse(&mut stream, limits).await;
+        }
         Some(tls) => {
-            let accepted = timeout(limits.header_time, async {
-                if plain::is_request(&stream).await {
-                    let _ = plain::refuse(&mut stream, limits).await;
-                    return None;
-                }
-                tls.accept(stream).await.ok()
-            });
-            if let Ok(Some(stream)) = accepted.await {
+            if let Ok(stream) = tls.accept(stream).await {
+                activity.enter(Phase::Asking);
                 talk(stream, site, limits, client, activity, end).await;
             }
         }
@@ -248,18 +229,16 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     activity: Activity,
     mut end: watch::Receiver<bool>,
 ) {
-    let timeouts = Timeouts {
-        idle: limits.idle_time,
-        header: limits.header_time,
-        answer: limits.answer_time,
+    let timed = Timed {
+        inner: stream,
+        activity: activity.clone(),
     };
-    let timed = Timed::new(stream, timeouts, activity.clone());
     let service = service_fn(move |request| {
         let (site, activity) = (Arc::clone(&site), activity.clone());
         async move {
-            activity.asked();
+            activity.enter(Phase::Waiting);
             let response = site.answer(request, client, &activity).await;
-            activity.answered();
+            activity.enter(Phase::Answering);
             Ok::<_, Infallible>(response)
         }
     });
@@ -277,32 +256,41 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+        time::Instant,
+    };
 
     use super::*;
+
+    /// A connection to a server that has no snapshot, through a buffer of so many bytes.
+    fn connect(config: WebConfig, buffer: usize) -> DuplexStream {
+        let (server, client) = duplex(buffer);
+        tokio::spawn(async move {
+            let site = Site::new(ScraperHandle::closed(), "/metrics".into(), config, None);
+            let here = Client::new(std::net::Ipv4Addr::LOCALHOST.into());
+            let (limits, activity) = (Limits::default(), Activity::new());
+            let (_ending, end) = watch::channel(false);
+            let (mut table, mut tasks) = (Connections::new(1), JoinSet::new());
+            let shared = activity.clone();
+            let task = tasks.spawn(talk(server, Arc::new(site), limits, here, shared, end));
+            table.add(here, activity, task);
+            let mut seconds = interval(Duration::from_secs(1));
+            while tokio::select! { _ = tasks.join_next() => false, _ = seconds.tick() => true } {
+                table.close_overdue(&limits);
+            }
+        });
+        client
+    }
+
+    const REQUEST: &[u8] = b"GET /-/healthy HTTP/1.1\r\nHost: here\r\n\r\n";
 
     /// Prometheus scrapes once a minute, and should not have to connect each time.
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_kept_from_one_scrape_to_the_next() {
-        let scraper = ScraperHandle::closed();
-        let config = WebConfig::default();
-        let site = Arc::new(Site::new(scraper, "/metrics".into(), config, None));
-        let (server, mut client) = duplex(64 * 1024);
-        let (_ending, end) = watch::channel(false);
-        let limits = Limits::default();
-        tokio::spawn(talk(
-            server,
-            site,
-            limits,
-            Client::new(std::net::Ipv4Addr::LOCALHOST.into()),
-            Activity::new(),
-            end,
-        ));
+        let mut client = connect(WebConfig::default(), 64 * 1024);
         for _ in 0..3 {
-            client
-                .write_all(b"GET /-/healthy HTTP/1.1\r\nHost: here\r\n\r\n")
-                .await
-                .unwrap();
+            client.write_all(REQUEST).await.unwrap();
             let mut answer = [0; 15];
             client.read_exact(&mut answer).await.unwrap();
             assert_eq!(&answer, b"HTTP/1.1 200 OK");
@@ -311,20 +299,41 @@ mod tests {
             assert!(client.read(&mut rest).await.unwrap() > 0);
         }
         // It is not kept forever.
-        let started = tokio::time::Instant::now();
+        let started = Instant::now();
         let _ = client.read_to_end(&mut Vec::new()).await;
-        assert!(started.elapsed() <= limits.idle_time);
+        assert!(started.elapsed() <= Limits::default().idle_time);
     }
 
-    /// The answer to a request, in lower case. There was no snapshot yet.
+    /// A few bytes now and then do not extend the time.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_or_reads_too_slowly_is_dropped() {
+        let Limits {
+            header_time,
+            answer_time,
+            ..
+        } = Limits::default();
+        let mut client = connect(WebConfig::default(), 16);
+        client.write_all(b"GET / HTTP/1.1\r\nx: ").await.unwrap();
+        let started = Instant::now();
+        while client.write_u8(b'x').await.is_ok() {
+            sleep(header_time / 10).await;
+        }
+        assert!((header_time..header_time * 2).contains(&started.elapsed()));
+        for pause in [answer_time * 2, answer_time / 10] {
+            let mut client = connect(WebConfig::default(), 16);
+            client.write_all(REQUEST).await.unwrap();
+            let mut read = 0;
+            while client.read_u8().await.is_ok() {
+                read += 1;
+                sleep(pause).await;
+            }
+            assert!((1..=30).contains(&read), "{read} bytes of the answer");
+        }
+    }
+
+    /// The answer to a request, in lower case.
     async fn answer(config: WebConfig, request: &str) -> String {
-        let scraper = ScraperHandle::closed();
-        let site = Arc::new(Site::new(scraper, "/metrics".into(), config, None));
-        let (server, mut client) = duplex(64 * 1024);
-        let (_ending, end) = watch::channel(false);
-        let here = Client::new(std::net::Ipv4Addr::LOCALHOST.into());
-        let (limits, activity) = (Limits::default(), Activity::new());
-        tokio::spawn(talk(server, site, limits, here, activity, end));
+        let mut client = connect(config, 64 * 1024);
         let request = format!("{request} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
