@@ -8,8 +8,8 @@ use std::{
 };
 
 use fastproc::{
-    Collector, Fields, Refusal, SnapshotStats, SourceKind, access::may_trace_all, cgroups,
-    container::Names, counters::Counters, frozen,
+    Collector, Fields, Refusal, SourceKind, access::may_trace_all, cgroups, container::Names,
+    counters::Counters, frozen,
 };
 use rustix::thread::{CapabilitySet, capabilities};
 
@@ -20,8 +20,8 @@ use crate::{
     groups::{Gone, Moment, Options, Tracker},
     link::Used,
     metrics::{
-        CgroupMetrics, CgroupSettings, ExitCounts, Extras, HostMetrics, LeftOut, Machine, Own,
-        Service, Switches, series_of_a_group, write_groups, write_own,
+        CgroupMetrics, CgroupSettings, Extras, HostMetrics, LeftOut, Machine, Own, Service,
+        Switches, series_of_a_group, write_groups, write_own,
     },
     naming::{NameError, Rules},
     reloaded::Reloaded,
@@ -79,23 +79,15 @@ pub struct Exporter {
     tracker: Tracker,
     host_metrics: HostMetrics,
     cgroups: Option<CgroupMetrics>,
-    counters_by: &'static str,
     proc_hides: bool,
     /// Whether the kernel shows the I/O of all processes, or itself decides of which.
     shows_io: bool,
-    sees_all: bool,
-    stats: Option<SnapshotStats>,
     counters_current: bool,
     scrape_errors: u64,
-    counter_errors: u64,
-    snapshots: u64,
-    torn: u64,
-    grown: u64,
     missed: u32,
-    exits: Option<ExitCounts>,
+    /// What it reports about itself.
+    own: Own,
     costly: Costly,
-    reloaded: Reloaded,
-    beside: Used,
     service: Option<Box<dyn Service>>,
     describer: Describer,
 }
@@ -156,16 +148,19 @@ impl Exporter {
         let others = others.unwrap_or_default();
         Ok(Self {
             missed,
-            exits: None,
             proc_hides,
-            costly: Costly::new(settings.costly),
-            counters_by: if counters.unavailable().is_none() {
-                "bpf"
-            } else {
-                "procfs"
+            own: Own {
+                source: collector.source().name(),
+                counters: match counters.unavailable() {
+                    None => "bpf",
+                    Some(_) => "procfs",
+                },
+                series_of_a_group: series_of_a_group(settings.costly),
+                reloaded: Reloaded::now(),
+                ..Own::default()
             },
+            costly: Costly::new(settings.costly),
             shows_io,
-            sees_all: sees_all(collector.source(), proc_hides || !shows_io),
             host_metrics: HostMetrics::new(
                 Counters::reader(&counters),
                 settings.host,
@@ -175,15 +170,8 @@ impl Exporter {
             cgroups,
             collector,
             tracker,
-            stats: None,
             counters_current: false,
             scrape_errors: 0,
-            counter_errors: 0,
-            snapshots: 0,
-            torn: 0,
-            grown: 0,
-            reloaded: Reloaded::now(),
-            beside: Used::default(),
             service: None,
             describer,
         })
@@ -232,12 +220,12 @@ impl Exporter {
             self.describer.forget();
             self.tracker.regroup(rules);
         }
-        self.reloaded = reloaded;
+        self.own.reloaded = reloaded;
     }
 
     /// Adds the time and memory of the process that serves the metrics to those of this one.
     pub fn count_as_own(&mut self, used: Used) {
-        self.beside = used;
+        self.own.beside = used;
     }
 
     /// Adds the metrics of a service that runs in this process.
@@ -248,10 +236,10 @@ impl Exporter {
     /// Reads everything once. An error is counted in the metrics, and returned.
     pub fn collect(&mut self) -> Result<(), OpenError> {
         let hides = self.proc_hides || !self.shows_io;
-        self.sees_all = sees_all(self.collector.source(), hides);
+        self.own.sees_all = sees_all(self.collector.source(), hides);
         let counters = self.host_metrics.collect();
         self.counters_current = counters.is_ok();
-        self.counter_errors += u64::from(counters.is_err());
+        self.own.counter_errors += u64::from(counters.is_err());
         let btime = self.host_metrics.btime();
         let cgroups = self.cgroups.as_mut().map(CgroupMetrics::collect);
         let cgroups = cgroups.transpose();
@@ -278,7 +266,7 @@ impl Exporter {
                     &mut self.describer,
                 );
                 if let Some(ended) = ended {
-                    let exits = self.exits.get_or_insert_default();
+                    let exits = self.own.exits.get_or_insert_default();
                     exits.recorded += ended.len() as u64;
                     exits.lost += stats.lost_exits;
                 }
@@ -287,15 +275,15 @@ impl Exporter {
                     cgroups.count(&snapshot);
                 }
                 self.costly.follow(&self.tracker, stats.boottime_ns);
-                self.snapshots += 1;
-                self.torn += u64::from(stats.torn);
-                self.grown += u64::from(stats.grown);
-                self.stats = Some(stats);
+                self.own.snapshots += 1;
+                self.own.torn += u64::from(stats.torn);
+                self.own.grown += u64::from(stats.grown);
+                self.own.stats = Some(stats);
                 Ok(())
             }
             Err(error) => {
                 self.scrape_errors += 1;
-                self.stats = None;
+                self.own.stats = None;
                 Err(error.into())
             }
         };
@@ -326,7 +314,7 @@ impl Exporter {
 
     /// Writes what was collected last.
     pub fn write(&mut self, text: &mut Exposition) {
-        let current = self.stats.is_some();
+        let current = self.own.stats.is_some();
         write_groups(
             text,
             &self.tracker,
@@ -349,28 +337,12 @@ impl Exporter {
             text.end_part("cgroups");
         }
         let service = self.service.as_ref().map(|service| service.read());
-        write_own(
-            text,
-            Own {
-                stats: self.stats,
-                source: self.collector.source().name(),
-                counters: self.counters_by,
-                sees_all: self.sees_all,
-                snapshots: self.snapshots,
-                torn: self.torn,
-                grown: self.grown,
-                exits: self.exits,
-                counter_errors: self.counter_errors,
-                folded_groups: self.tracker.folded_groups(),
-                series_of_a_group: series_of_a_group(self.costly.settings()),
-                folded_threads: self.tracker.folded_threads(),
-                costly_cpu_ns: self.costly.is_wanted().then(|| self.costly.spent_ns()),
-                service: service.as_ref(),
-                btime: self.host_metrics.btime(),
-                reloaded: self.reloaded,
-                beside: self.beside,
-            },
-        );
+        let own = &mut self.own;
+        own.folded_groups = self.tracker.folded_groups();
+        own.folded_threads = self.tracker.folded_threads();
+        own.costly_cpu_ns = self.costly.is_wanted().then(|| self.costly.spent_ns());
+        own.btime = self.host_metrics.btime();
+        write_own(text, own, service.as_ref());
     }
 }
 

@@ -168,10 +168,31 @@ impl<'a> Exposition<'a> {
         }
     }
 
-    /// A family of one series without labels.
-    pub fn one(&mut self, family: &Family, value: Value) {
-        self.family(family);
-        self.series(family.name, "", "", value);
+    /// A family of one series without labels, unless its value is unknown.
+    pub fn one(&mut self, family: &Family, value: impl Into<Option<Value>>) {
+        if let Some(value) = value.into() {
+            self.named(family.name, family.kind, family.help, value);
+        }
+    }
+
+    /// The same for a family whose name is known only at run time.
+    pub fn named(&mut self, name: &str, kind: Kind, help: &str, value: Value) {
+        self.header(name, kind, help);
+        self.series(name, "", "", value);
+    }
+
+    /// A family with these series, each with its labels as they appear between the braces; nothing if there are none.
+    pub fn all<L: AsRef<str>>(
+        &mut self,
+        family: &Family,
+        series: impl IntoIterator<Item = (L, Value)>,
+    ) {
+        for (at, (labels, value)) in series.into_iter().enumerate() {
+            if at == 0 {
+                self.family(family);
+            }
+            self.series(family.name, labels.as_ref(), "", value);
+        }
     }
 
     /// One series of the family, with its labels in two pieces as they appear between the braces.
@@ -319,34 +340,27 @@ mod tests {
         labels: &["x"],
     };
 
-    fn text(format: Format) -> String {
-        let mut text = Exposition::new(format, b"old".to_vec());
-        text.family(&FAMILY);
-        text.series(
-            FAMILY.name,
-            "x=\"1\"",
-            ",y=\"2\"",
-            Value::Nano(1_500_000_000),
-        );
-        text.header("b", Kind::Untyped, "B.");
-        text.series("b", "", "", Value::Whole(u64::MAX));
-        text.header("c", Kind::Counter, "C.");
-        text.series("c", "", "", Value::Nano(7));
-        String::from_utf8(text.finish()).unwrap()
-    }
-
     #[test]
-    fn the_text_format() {
+    fn each_format_has_its_own_names_of_families() {
+        let text = |format| {
+            let mut text = Exposition::new(format, b"old".to_vec());
+            text.family(&FAMILY);
+            text.series(
+                FAMILY.name,
+                "x=\"1\"",
+                ",y=\"2\"",
+                Value::Nano(1_500_000_000),
+            );
+            text.named("b", Kind::Untyped, "B.", Value::Whole(u64::MAX));
+            text.named("c", Kind::Counter, "C.", Value::Nano(7));
+            String::from_utf8(text.finish()).unwrap()
+        };
         assert_eq!(
             text(Format::Prometheus),
             "# HELP a_seconds_total Help.\n# TYPE a_seconds_total counter\na_seconds_total{x=\"1\",y=\"2\"} 1.5\n\
              # HELP b B.\n# TYPE b untyped\nb 18446744073709551615\n\
              # HELP c C.\n# TYPE c counter\nc 0.000000007\n"
         );
-    }
-
-    #[test]
-    fn open_metrics() {
         assert_eq!(
             text(Format::OpenMetrics),
             "# HELP a_seconds Help.\n# TYPE a_seconds counter\na_seconds_total{x=\"1\",y=\"2\"} 1.5\n\
@@ -376,48 +390,31 @@ mod tests {
     }
 
     #[test]
-    fn fractions_have_no_zeros_at_their_end() {
-        for (nano, expected) in [
-            (0, "0"),
-            (1_000_000_000, "1"),
-            (1_010_000_000, "1.01"),
-            (999_999_999, "0.999999999"),
+    fn numbers_have_their_sign_no_zeros_at_their_end_and_are_as_go_reads_them() {
+        use Value::{Nano, Real, Signed};
+        for (value, expected) in [
+            (Nano(0), "0"),
+            (Nano(1_000_000_000), "1"),
+            (Nano(1_010_000_000), "1.01"),
+            (Nano(999_999_999), "0.999999999"),
+            (Signed(0), "0"),
+            (Signed(7), "7"),
+            (Signed(-1), "-1"),
+            (Signed(-20), "-20"),
+            (Signed(i64::MIN), "-9223372036854775808"),
+            (Real(0.0), "0"),
+            (Real(1.5), "1.5"),
+            (Real(-125_000.0), "-125000"),
+            (Real(1.000_000_015_258_789), "1.000000015258789"),
+            (Real(1e300), "1e300"),
+            (Real(2.5e-9), "2.5e-9"),
+            (Real(f64::NAN), "NaN"),
+            (Real(f64::INFINITY), "+Inf"),
+            (Real(f64::NEG_INFINITY), "-Inf"),
         ] {
             let mut text = Exposition::default();
-            text.value(Value::Nano(nano));
+            text.value(value);
             assert_eq!(text.finish(), expected.as_bytes());
-        }
-    }
-
-    #[test]
-    fn whole_numbers_have_their_sign() {
-        for (number, expected) in [
-            (0, "0"),
-            (7, "7"),
-            (-1, "-1"),
-            (-20, "-20"),
-            (i64::MIN, "-9223372036854775808"),
-        ] {
-            let mut text = Exposition::default();
-            text.value(Value::Signed(number));
-            assert_eq!(text.finish(), expected.as_bytes());
-        }
-    }
-
-    #[test]
-    fn real_numbers_are_as_go_reads_them() {
-        for (number, expected) in [
-            (0.0, "0"),
-            (1.5, "1.5"),
-            (-125_000.0, "-125000"),
-            (1.000_000_015_258_789, "1.000000015258789"),
-            (1e300, "1e300"),
-            (2.5e-9, "2.5e-9"),
-            (f64::NAN, "NaN"),
-            (f64::INFINITY, "+Inf"),
-            (f64::NEG_INFINITY, "-Inf"),
-        ] {
-            assert_eq!(real(number), expected);
         }
     }
 

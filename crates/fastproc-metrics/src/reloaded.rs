@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 use fastproc::frozen;
 
 /// How the configuration was read the last time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
     /// Whether it could be used.
     pub successful: bool,

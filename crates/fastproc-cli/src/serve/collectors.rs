@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fastproc_metrics::metrics::{NodeSwitches, Pattern, Switches, VmstatFilter};
+use fastproc_metrics::metrics::{Pattern, Switches};
 
 macro_rules! collectors {
     ($($on:ident $off:ident $name:literal $help:literal;)*) => {
@@ -26,8 +26,8 @@ macro_rules! collectors {
                 $off: bool,
             )*
             /// Export these fields of /proc/vmstat.
-            #[arg(long = "collector.vmstat.fields", value_name = "REGEX", value_parser = VmstatFilter::new, default_value = VmstatFilter::DEFAULT)]
-            vmstat_fields: VmstatFilter,
+            #[arg(long = "collector.vmstat.fields", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::VMSTAT)]
+            vmstat_fields: Pattern,
             /// Leave out these disks.
             #[arg(long = "collector.diskstats.device-exclude", alias = "collector.diskstats.ignored-devices", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::DISKS)]
             disks_exclude: Pattern,
@@ -68,6 +68,13 @@ macro_rules! collectors {
             #[arg(long = "collector.netstat.fields", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::NETSTAT)]
             netstat_fields: Pattern,
         }
+
+        impl Collectors {
+            /// All, with whether its flags turn it on or off.
+            fn named(&self) -> impl Iterator<Item = (&'static str, bool, bool)> {
+                [$(($name, self.$on, self.$off)),*].into_iter()
+            }
+        }
     };
 }
 
@@ -104,63 +111,30 @@ collectors! {
 impl Collectors {
     /// The metrics to export. `by_default` applies to those that no flag names.
     pub fn switches(&self, by_default: bool) -> Switches {
-        if self.no_host {
-            return Switches::none();
-        }
         let base = (by_default || self.host) && !self.disable_defaults;
-        let either =
-            |include: Option<&Pattern>, exclude: Option<&Pattern>| include.or(exclude).cloned();
-        let is_on = |on: bool, off: bool| on || base && !off;
-        let filesystem = is_on(self.filesystem, self.no_filesystem);
+        let is_on =
+            |&(name, on, off): &(&str, bool, bool)| on || base && !off && name != "interrupts";
+        let on = self.named().filter(|_| !self.no_host).filter(is_on);
+        let either = |include: &Option<Pattern>, exclude: &Pattern| {
+            include.as_ref().unwrap_or(exclude).clone()
+        };
         Switches {
-            cpu: is_on(self.cpu, self.no_cpu),
-            stat: is_on(self.stat, self.no_stat),
-            softirqs: is_on(self.softirqs, self.no_softirqs),
-            interrupts: self.interrupts,
-            processes: is_on(self.processes, self.no_processes),
-            vmstat: is_on(self.vmstat, self.no_vmstat).then(|| self.vmstat_fields.clone()),
-            node: NodeSwitches {
-                arp: is_on(self.arp, self.no_arp)
-                    .then(|| either(self.arp_include.as_ref(), self.arp_exclude.as_ref())),
-                conntrack: is_on(self.conntrack, self.no_conntrack),
-                cpufreq: is_on(self.cpufreq, self.no_cpufreq),
-                diskstats: is_on(self.diskstats, self.no_diskstats).then(|| {
-                    self.disks_include
-                        .as_ref()
-                        .unwrap_or(&self.disks_exclude)
-                        .clone()
-                }),
-                entropy: is_on(self.entropy, self.no_entropy),
-                filefd: is_on(self.filefd, self.no_filefd),
-                filesystem: filesystem.then(|| {
-                    let mount_points = self.mount_points_include.as_ref();
-                    let mount_points = mount_points.unwrap_or(&self.mount_points_exclude).clone();
-                    (
-                        mount_points,
-                        self.types_include
-                            .as_ref()
-                            .unwrap_or(&self.types_exclude)
-                            .clone(),
-                    )
-                }),
-                loadavg: is_on(self.loadavg, self.no_loadavg),
-                meminfo: is_on(self.meminfo, self.no_meminfo),
-                netclass: is_on(self.netclass, self.no_netclass)
-                    .then(|| self.netclass_exclude.clone()),
-                netdev: is_on(self.netdev, self.no_netdev)
-                    .then(|| either(self.devices_include.as_ref(), self.devices_exclude.as_ref())),
-                netstat: is_on(self.netstat, self.no_netstat).then(|| self.netstat_fields.clone()),
-                pressure: is_on(self.pressure, self.no_pressure),
-                schedstat: is_on(self.schedstat, self.no_schedstat),
-                sockstat: is_on(self.sockstat, self.no_sockstat),
-                softnet: is_on(self.softnet, self.no_softnet),
-                textfile: is_on(self.textfile, self.no_textfile)
-                    .then(|| self.textfile_folders.clone()),
-                thermal_zone: is_on(self.thermal_zone, self.no_thermal_zone),
-                time: is_on(self.time, self.no_time),
-                timex: is_on(self.timex, self.no_timex),
-                uname: is_on(self.uname, self.no_uname),
-            },
+            on: on.map(|(name, ..)| name).collect(),
+            arp: self
+                .arp_include
+                .clone()
+                .or_else(|| self.arp_exclude.clone()),
+            disks: either(&self.disks_include, &self.disks_exclude),
+            mount_points: either(&self.mount_points_include, &self.mount_points_exclude),
+            filesystems: either(&self.types_include, &self.types_exclude),
+            netclass: self.netclass_exclude.clone(),
+            netdev: self
+                .devices_include
+                .clone()
+                .or_else(|| self.devices_exclude.clone()),
+            netstat: self.netstat_fields.clone(),
+            textfiles: self.textfile_folders.clone(),
+            vmstat: self.vmstat_fields.clone(),
         }
     }
 }

@@ -108,8 +108,7 @@ pub fn write_groups(text: &mut Exposition, tracker: &Tracker, current: bool, ext
         (PROCREAD_ERRORS, errors.read),
         (PARTIAL_ERRORS, errors.partial),
     ] {
-        text.family(&family);
-        text.series(family.name, "", "", Value::Whole(value));
+        text.one(&family, Value::Whole(value));
     }
 }
 
@@ -160,47 +159,24 @@ fn processes(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
 
 fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
     text.family(&MEMORY);
-    let name = MEMORY.name;
     for (at, group) in tracker.indexed_groups() {
-        let now = &group.now;
-        text.series(
-            name,
-            &group.labels,
-            ",memtype=\"resident\"",
-            Value::Whole(now.resident),
-        );
-        text.series(
-            name,
-            &group.labels,
-            ",memtype=\"virtual\"",
-            Value::Whole(now.virt),
-        );
-        text.series(
-            name,
-            &group.labels,
-            ",memtype=\"swapped\"",
-            Value::Whole(now.swapped),
-        );
+        let mut write = |kind, bytes| {
+            text.series(MEMORY.name, &group.labels, kind, Value::Whole(bytes));
+        };
+        write(",memtype=\"resident\"", group.now.resident);
+        write(",memtype=\"virtual\"", group.now.virt);
+        write(",memtype=\"swapped\"", group.now.swapped);
         let costly = extras.costly.get(at as usize).copied().unwrap_or_default();
         if extras.wanted.smaps && costly.smaps.is_complete() {
-            text.series(
-                name,
-                &group.labels,
-                ",memtype=\"proportionalResident\"",
-                Value::Whole(costly.pss_bytes),
-            );
-            text.series(
-                name,
-                &group.labels,
-                ",memtype=\"proportionalSwapped\"",
-                Value::Whole(costly.swap_pss_bytes),
-            );
+            write(",memtype=\"proportionalResident\"", costly.pss_bytes);
+            write(",memtype=\"proportionalSwapped\"", costly.swap_pss_bytes);
         }
     }
 }
 
 fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
     type Of = fn(&CostlySums) -> Known;
+    type Get = fn(CostlySums) -> Value;
     let value = |at: u32| extras.costly.get(at as usize).copied().unwrap_or_default();
     // Omit a sum until all processes of its group were read.
     let groups = |known: Of| {
@@ -208,14 +184,15 @@ fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
         groups.filter(move |(at, _)| known(&value(*at)).is_complete())
     };
     if extras.wanted.fds {
-        text.family(&OPEN);
-        for (at, group) in groups(|sums| sums.fds) {
-            text.series(OPEN.name, &group.labels, "", Value::Whole(value(at).open));
-        }
-        text.family(&RATIO);
-        for (at, group) in groups(|sums| sums.fds) {
-            let ratio = Value::Nano(value(at).worst_ratio_nano);
-            text.series(RATIO.name, &group.labels, "", ratio);
+        let values: [(_, Get); 2] = [
+            (OPEN, |sums| Value::Whole(sums.open)),
+            (RATIO, |sums| Value::Nano(sums.worst_ratio_nano)),
+        ];
+        for (family, of) in values {
+            text.family(&family);
+            for (at, group) in groups(|sums| sums.fds) {
+                text.series(family.name, &group.labels, "", of(value(at)));
+            }
         }
     }
     if extras.wanted.wchan {
@@ -281,20 +258,12 @@ fn threads(text: &mut Exposition, tracker: &Tracker) {
         [",iomode=\"read\"", ",iomode=\"write\""],
         |name| [Count::Read, Count::Write].map(|count| Value::Whole(name.total.get(count))),
     );
-    each(
-        text,
-        tracker,
-        &THREAD_MAJOR,
-        [""],
-        total(Count::MajorFaults),
-    );
-    each(
-        text,
-        tracker,
-        &THREAD_MINOR,
-        [""],
-        total(Count::MinorFaults),
-    );
+    for (family, count) in [
+        (THREAD_MAJOR, Count::MajorFaults),
+        (THREAD_MINOR, Count::MinorFaults),
+    ] {
+        each(text, tracker, &family, [""], total(count));
+    }
     each(text, tracker, &THREAD_SWITCHES, SWITCH_TYPES, |name| {
         switches(&name.total)
     });

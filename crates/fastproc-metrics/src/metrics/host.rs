@@ -1,5 +1,16 @@
 //! The metrics of `node_exporter`: CPU, stat, vmstat, softirqs, interrupts, processes, and those of other files.
 
+use super::{
+    cpu::{self, Cpus},
+    groups,
+    node::{self, LeftOut, Machine, NodeMetrics, Switches},
+    own,
+    scrapes::{self, Scrapes},
+};
+use crate::{
+    exposition::{Exposition, Family, Kind, Value, escape},
+    names,
+};
 use fastproc::{
     Process, Snapshot,
     counters::{Error, MachineFile, Reader, Want},
@@ -7,19 +18,6 @@ use fastproc::{
     proc_root,
     record::State,
     text::{interrupts::Interrupts, softirqs::Softirqs},
-};
-use regex::Regex;
-
-use super::{
-    cpu::{self, Cpus},
-    groups,
-    node::{self, LeftOut, Machine, NodeMetrics, NodeSwitches},
-    own,
-    scrapes::{self, Scrapes},
-};
-use crate::{
-    exposition::{Exposition, Family, Kind, Value, escape},
-    names,
 };
 
 super::families! {
@@ -55,58 +53,10 @@ super::families! {
         "Limit of ids (kernel.pid_max).";
 }
 
-/// The enabled metrics.
-#[derive(Clone, Debug)]
-pub struct Switches {
-    /// `node_cpu_*`.
-    pub cpu: bool,
-    /// `node_intr_total`, `node_forks_total` and similar.
-    pub stat: bool,
-    /// `node_softirqs_total`.
-    pub softirqs: bool,
-    /// `node_interrupts_total`.
-    pub interrupts: bool,
-    /// `node_processes_*`.
-    pub processes: bool,
-    /// `node_vmstat_*`, with a filter of fields.
-    pub vmstat: Option<VmstatFilter>,
-    /// The others.
-    pub node: NodeSwitches,
-}
-
-impl Switches {
-    /// No metrics.
-    pub fn none() -> Self {
-        Self {
-            cpu: false,
-            stat: false,
-            softirqs: false,
-            interrupts: false,
-            processes: false,
-            vmstat: None,
-            node: NodeSwitches::default(),
-        }
-    }
-}
-
-/// Fields of `/proc/vmstat`.
-#[derive(Clone, Debug)]
-pub struct VmstatFilter(Regex);
-
 /// The filter is not a regular expression.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("this is not a regular expression")]
 pub struct WrongFilter(#[from] regex::Error);
-
-impl VmstatFilter {
-    /// `node_exporter`'s default.
-    pub const DEFAULT: &str = "^(oom_kill|pgpg|pswp|pg.*fault).*";
-
-    /// A filter for the fields that this regular expression matches.
-    pub fn new(pattern: &str) -> Result<Self, WrongFilter> {
-        Ok(Self(Regex::new(pattern)?))
-    }
-}
 
 /// All families, in the order of the text.
 pub(super) fn families() -> Vec<Family> {
@@ -145,28 +95,8 @@ struct Processes {
     thread_states: [u64; STATES.len()],
 }
 
-const STATES: [State; 9] = [
-    State::Running,
-    State::Sleeping,
-    State::DiskSleep,
-    State::Stopped,
-    State::TracingStop,
-    State::Dead,
-    State::Zombie,
-    State::Parked,
-    State::Idle,
-];
-const STATE_LABELS: [&str; STATES.len()] = [
-    "state=\"R\"",
-    "state=\"S\"",
-    "state=\"D\"",
-    "state=\"T\"",
-    "state=\"t\"",
-    "state=\"X\"",
-    "state=\"Z\"",
-    "state=\"P\"",
-    "state=\"I\"",
-];
+/// The letters of the states, in their order.
+const STATES: &[u8; 9] = b"RSDTtXZPI";
 
 impl HostMetrics {
     /// Nothing is read yet. `others` are further families of the same text.
@@ -174,7 +104,7 @@ impl HostMetrics {
         let own = [groups::ALL, &families(), own::ALL, others].concat();
         Self {
             reader,
-            node: NodeMetrics::new(switches.node.clone(), machine, &own),
+            node: NodeMetrics::new(switches.clone(), machine, &own),
             scrapes: Scrapes::default(),
             switches,
             softirqs: Vec::new(),
@@ -195,22 +125,21 @@ impl HostMetrics {
 
     /// Reads the counters, always with the time of boot.
     pub fn collect(&mut self) -> Result<(), Error> {
+        let has = |collector| self.switches.has(collector);
         let mut want = Want::STAT;
-        if self.switches.vmstat.is_some() {
+        if has("vmstat") {
             want |= Want::VMSTAT;
         }
         self.scrapes.begin();
         self.node.collect(&mut self.scrapes);
-        let first = if self.switches.cpu {
-            "cpu"
-        } else if self.switches.stat || self.switches.softirqs {
-            "stat"
-        } else {
-            "vmstat"
+        let first = match (has("cpu"), has("stat") || has("stat.softirq")) {
+            (true, _) => "cpu",
+            (_, true) => "stat",
+            _ => "vmstat",
         };
         self.scrapes.collect(first, || self.reader.collect(want))?;
         self.cpus.update(&self.reader.sample().stat.cpus);
-        if self.softirqs.is_empty() && self.switches.softirqs {
+        if self.softirqs.is_empty() && has("stat.softirq") {
             let text = self.reader.text(MachineFile::Softirqs)?;
             let names = Softirqs::parse(text).map_or(Vec::new(), |softirqs| softirqs.names);
             self.softirqs = names
@@ -219,7 +148,7 @@ impl HostMetrics {
                 .collect();
         }
         self.interrupts = None;
-        if self.switches.interrupts {
+        if has("interrupts") {
             self.interrupts = self.scrapes.collect("interrupts", || {
                 let text = self.reader.text(MachineFile::Interrupts)?;
                 Ok::<_, Error>(Interrupts::parse(text).ok())
@@ -230,7 +159,7 @@ impl HostMetrics {
 
     /// Counts the processes of a snapshot.
     pub fn count(&mut self, snapshot: &Snapshot<'_>) {
-        if !self.switches.processes {
+        if !self.switches.has("processes") {
             return;
         }
         self.scrapes.collect("processes", || {
@@ -277,29 +206,30 @@ impl HostMetrics {
         self.learn();
         let sample = self.reader.sample();
         let mut scrapes = std::mem::take(&mut self.scrapes);
-        if self.switches.cpu {
-            scrapes.write(text, "cpu", |text| self.cpus.write(text));
+        let has = |collector| self.switches.has(collector);
+        if has("cpu") {
+            scrapes.write(text, "cpu", false, |text| self.cpus.write(text));
         }
-        if self.switches.stat || self.switches.softirqs {
-            scrapes.write(text, "stat", |text| self.write_stat(text));
+        if has("stat") || has("stat.softirq") {
+            scrapes.write(text, "stat", false, |text| self.write_stat(text));
         }
         if let Some(interrupts) = &self.interrupts {
-            scrapes.write(text, "interrupts", |text| {
+            scrapes.write(text, "interrupts", false, |text| {
                 write_interrupts(text, interrupts);
             });
         }
-        if self.switches.vmstat.is_some() {
-            scrapes.write(text, "vmstat", |text| {
+        if has("vmstat") {
+            scrapes.write(text, "vmstat", false, |text| {
                 for (line, name) in &self.vmstat {
                     if let Some(&value) = sample.vmstat.values.get(*line) {
-                        text.header(name, Kind::Untyped, VMSTAT_HELP);
-                        text.series(name, "", "", Value::Whole(value));
+                        let help = "A field of /proc/vmstat.";
+                        text.named(name, Kind::Untyped, help, Value::Whole(value));
                     }
                 }
             });
         }
-        if self.switches.processes && counted {
-            scrapes.write(text, "processes", |text| self.write_processes(text));
+        if has("processes") && counted {
+            scrapes.write(text, "processes", false, |text| self.write_processes(text));
         }
         self.node.write(text, &mut scrapes);
         scrapes.finish(text);
@@ -308,7 +238,7 @@ impl HostMetrics {
 
     fn write_stat(&self, text: &mut Exposition) {
         let stat = &self.reader.sample().stat;
-        if self.switches.stat {
+        if self.switches.has("stat") {
             for (family, value) in [
                 (INTR, stat.intr),
                 (CTXT, stat.ctxt),
@@ -320,11 +250,10 @@ impl HostMetrics {
                 text.one(&family, Value::Whole(value));
             }
         }
-        if self.switches.softirqs {
-            text.family(&SOFTIRQS);
-            for (label, &count) in self.softirqs.iter().zip(&stat.softirqs) {
-                text.series(SOFTIRQS.name, label, "", Value::Whole(count.into()));
-            }
+        if self.switches.has("stat.softirq") {
+            let counts = stat.softirqs.iter();
+            let counts = counts.map(|&count| Value::Whole(count.into()));
+            text.all(&SOFTIRQS, self.softirqs.iter().zip(counts));
         }
     }
 
@@ -332,14 +261,12 @@ impl HostMetrics {
     fn learn(&mut self) {
         let sample = self.reader.sample();
         let names = &sample.vmstat.names;
-        if let Some(filter) = &self.switches.vmstat
-            && self.vmstat_lines != names.len()
-        {
+        if self.switches.has("vmstat") && self.vmstat_lines != names.len() {
             self.vmstat_lines = names.len();
             self.vmstat = names
                 .iter()
                 .enumerate()
-                .filter(|(_, name)| filter.0.is_match(name))
+                .filter(|(_, name)| self.switches.vmstat.is_match(name))
                 .map(|(at, name)| (at, format!("node_vmstat_{name}")))
                 .collect();
         }
@@ -347,31 +274,24 @@ impl HostMetrics {
 
     fn write_processes(&self, text: &mut Exposition) {
         let counts = &self.processes;
-        let one = |text: &mut Exposition, family: &Family, value| {
-            text.one(family, Value::Whole(value));
-        };
-        one(text, &PROC_THREADS, counts.threads);
-        if let Some((threads, pids)) = self.limits {
-            one(text, &PROC_MAX_THREADS, threads);
-            one(text, &PROC_MAX, pids);
-        }
-        one(text, &PROC_PIDS, counts.pids);
-        for (family, prefix, counts) in [
-            (&PROC_STATE, "", &counts.states),
-            (&PROC_THREADS_STATE, "thread_", &counts.thread_states),
+        let (threads, pids) = self.limits.unzip();
+        text.one(&PROC_THREADS, Value::Whole(counts.threads));
+        text.one(&PROC_MAX_THREADS, threads.map(Value::Whole));
+        text.one(&PROC_MAX, pids.map(Value::Whole));
+        text.one(&PROC_PIDS, Value::Whole(counts.pids));
+        for (family, label, counts) in [
+            (&PROC_STATE, "state", &counts.states),
+            (&PROC_THREADS_STATE, "thread_state", &counts.thread_states),
         ] {
-            text.family(family);
-            for (label, &count) in STATE_LABELS.iter().zip(counts) {
-                // As in `node_exporter`, a state without threads or processes has no series.
-                if count > 0 {
-                    text.series(family.name, prefix, label, Value::Whole(count));
-                }
-            }
+            let label = |&letter: &u8| format!("{label}=\"{}\"", char::from(letter));
+            let counts = STATES.iter().map(label).zip(counts);
+            // As in `node_exporter`, a state without threads or processes has no series.
+            let counts = counts.filter(|(_, count)| **count > 0);
+            let counts = counts.map(|(label, &count)| (label, Value::Whole(count)));
+            text.all(family, counts);
         }
     }
 }
-
-const VMSTAT_HELP: &str = "A field of /proc/vmstat.";
 
 /// `node_exporter`'s name of a softirq: the kernel's in lower case, but a longer one for `IRQ_POLL`.
 fn vector(name: &str) -> String {

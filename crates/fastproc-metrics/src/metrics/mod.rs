@@ -27,8 +27,8 @@ mod table;
 pub use self::{
     cgroups::{CgroupMetrics, CgroupSettings},
     groups::{Extras, series_of_a_group, write_groups},
-    host::{HostMetrics, Switches, VmstatFilter, WrongFilter},
-    node::{LeftOut, Machine, NodeSwitches, Pattern},
+    host::{HostMetrics, WrongFilter},
+    node::{LeftOut, Machine, Pattern, Switches},
     own::{ExitCounts, Own, Served, Service, write_own},
     table::markdown,
 };

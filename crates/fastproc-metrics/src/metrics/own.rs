@@ -99,14 +99,14 @@ pub struct Served {
 }
 
 /// The values to report.
-#[derive(Clone, Copy, Debug)]
-pub struct Own<'a> {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Own {
     /// Statistics of the last snapshot; `None` if it failed.
     pub stats: Option<SnapshotStats>,
     /// The source of processes.
-    pub source: &'a str,
+    pub source: &'static str,
     /// The source of counters.
-    pub counters: &'a str,
+    pub counters: &'static str,
     /// Whether the kernel hides nothing.
     pub sees_all: bool,
     /// Snapshots so far.
@@ -127,8 +127,6 @@ pub struct Own<'a> {
     pub folded_threads: u64,
     /// CPU time of costly values, in nanoseconds, if any are read.
     pub costly_cpu_ns: Option<u64>,
-    /// The counts of the service, if there is one.
-    pub service: Option<&'a Served>,
     /// When the machine was booted, in seconds since 1970.
     pub btime: u64,
     /// How the configuration was read the last time.
@@ -137,59 +135,51 @@ pub struct Own<'a> {
     pub beside: Used,
 }
 
-/// Writes the metrics.
-pub fn write_own(text: &mut Exposition, own: Own<'_>) {
-    let mut one = |family: &Family, labels: &str, value| {
-        text.family(family);
-        text.series(family.name, labels, "", value);
-    };
+/// Writes the metrics, with the counts of the service if there is one.
+pub fn write_own(text: &mut Exposition, own: &Own, service: Option<&Served>) {
     let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
-    one(&BUILD, &version, Value::Whole(1));
+    text.all(&BUILD, [(version, Value::Whole(1))]);
     let source = format!(
         "source=\"{}\",counters=\"{}\",sees_all=\"{}\"",
         escape(own.source),
         escape(own.counters),
         own.sees_all
     );
-    one(&SOURCE, &source, Value::Whole(1));
-    if let Some(stats) = own.stats {
-        one(&SCAN, "", Value::Nano(stats.took.as_nanos() as u64));
-        one(&MISSED, "", Value::Whole(stats.missed.into()));
-        one(&LEFT_OUT, "", Value::Whole(stats.left_out.into()));
+    text.all(&SOURCE, [(source, Value::Whole(1))]);
+    let stats = own.stats;
+    let took = stats.map(|stats| Value::Nano(stats.took.as_nanos() as u64));
+    text.one(&SCAN, took);
+    for (family, count) in [
+        (MISSED, stats.map(|stats| stats.missed.into())),
+        (LEFT_OUT, stats.map(|stats| stats.left_out.into())),
+        (TORN, Some(own.torn)),
+        (GROWN, Some(own.grown)),
+        (EXITS, own.exits.map(|exits| exits.recorded)),
+        (EXITS_LOST, own.exits.map(|exits| exits.lost)),
+        (SCRAPES, Some(own.snapshots)),
+        (HOST_ERRORS, Some(own.counter_errors)),
+        (FOLDED, Some(own.folded_groups)),
+        (DROPPED, Some(own.folded_groups * own.series_of_a_group)),
+        (FOLDED_THREADS, Some(own.folded_threads)),
+        (RELOADED, Some(own.reloaded.successful.into())),
+    ] {
+        text.one(&family, count.map(Value::Whole));
     }
-    one(&TORN, "", Value::Whole(own.torn));
-    one(&GROWN, "", Value::Whole(own.grown));
-    if let Some(exits) = own.exits {
-        one(&EXITS, "", Value::Whole(exits.recorded));
-        one(&EXITS_LOST, "", Value::Whole(exits.lost));
-    }
-    one(&SCRAPES, "", Value::Whole(own.snapshots));
-    one(&HOST_ERRORS, "", Value::Whole(own.counter_errors));
-    one(&FOLDED, "", Value::Whole(own.folded_groups));
-    one(
-        &DROPPED,
-        "",
-        Value::Whole(own.folded_groups * own.series_of_a_group),
-    );
-    one(&FOLDED_THREADS, "", Value::Whole(own.folded_threads));
-    one(&RELOADED, "", Value::Whole(own.reloaded.successful.into()));
-    one(&RELOADED_AT, "", Value::Nano(own.reloaded.success_unix_ns));
-    if let Some(cpu_ns) = own.costly_cpu_ns {
-        one(&COSTLY_CPU, "", Value::Nano(cpu_ns));
-    }
-    if let Some(service) = own.service {
+    text.one(&RELOADED_AT, Value::Nano(own.reloaded.success_unix_ns));
+    text.one(&COSTLY_CPU, own.costly_cpu_ns.map(Value::Nano));
+    if let Some(service) = service {
         write_service(text, service);
     }
     write_process(text, own.btime, own.beside);
 }
 
 fn write_service(text: &mut Exposition, service: &Served) {
-    text.family(&SERVICE_REFUSED);
-    for (uid, reason, count) in &service.refused {
+    let refused = service.refused.iter().map(|(uid, reason, count)| {
         let user = uid.map_or_else(|| "other".to_owned(), |uid| uid.to_string());
         let labels = format!("user=\"{user}\",reason=\"{reason}\"");
-        text.series(SERVICE_REFUSED.name, &labels, "", Value::Whole(*count));
-    }
+        (labels, Value::Whole(*count))
+    });
+    text.all(&SERVICE_REFUSED, refused);
     text.one(&SERVICE_CONNECTIONS, Value::Whole(service.connections));
     text.one(&SERVICE_LENT, Value::Whole(service.lent_bytes));
 }
@@ -204,9 +194,8 @@ fn write_process(text: &mut Exposition, btime: u64, beside: Used) {
         let open = folder.count().saturating_sub(1);
         text.one(&OPEN_FDS, Value::Whole(open as u64));
     }
-    if let Some(limit) = getrlimit(Resource::Nofile).current {
-        text.one(&MAX_FDS, Value::Whole(limit));
-    }
+    let limit = getrlimit(Resource::Nofile).current;
+    text.one(&MAX_FDS, limit.map(Value::Whole));
     // It has the name of this process, which may be any bytes.
     let stat = std::fs::read("/proc/self/stat").unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);

@@ -34,30 +34,19 @@ impl Scrapes {
         result
     }
 
-    /// Writes the metrics of a collector. It succeeds if there are any.
+    /// Writes the metrics of a collector. It succeeds if there are any, or if there may be none.
     pub(super) fn write(
         &mut self,
         text: &mut Exposition,
         collector: &'static str,
+        may_be_none: bool,
         write: impl FnOnce(&mut Exposition),
-    ) {
-        let before = text.len();
-        self.write_if(text, collector, |text| {
-            write(text);
-            text.len() > before
-        });
-    }
-
-    /// As [`write`](Self::write), for a collector that may have no metrics; `write` returns whether it succeeded.
-    pub(super) fn write_if(
-        &mut self,
-        text: &mut Exposition,
-        collector: &'static str,
-        write: impl FnOnce(&mut Exposition) -> bool,
     ) {
         let started = Instant::now();
         text.end_part("");
-        let succeeded = write(text);
+        let before = text.len();
+        write(text);
+        let succeeded = may_be_none || text.len() > before;
         text.end_part(collector);
         self.written.push((collector, started.elapsed(), succeeded));
     }
@@ -67,35 +56,26 @@ impl Scrapes {
         if self.written.is_empty() {
             return;
         }
-        text.family(&TOOK);
-        let mut label = String::new();
-        for &(collector, wrote, _) in &self.written {
+        let label = |collector: &str| format!("collector=\"{collector}\"");
+        let took = self.written.iter().map(|&(collector, wrote, _)| {
             let of_it = self.collected.iter().filter(|(name, _)| *name == collector);
             let took = of_it.fold(wrote, |sum, (_, took)| sum + *took);
-            set_label(&mut label, collector);
-            text.series(TOOK.name, &label, "", Value::Nano(took.as_nanos() as u64));
-        }
-        text.family(&SUCCEEDED);
-        for (collector, _, succeeded) in self.written.drain(..) {
-            set_label(&mut label, collector);
-            text.series(SUCCEEDED.name, &label, "", Value::Whole(succeeded.into()));
-        }
+            (label(collector), Value::Nano(took.as_nanos() as u64))
+        });
+        text.all(&TOOK, took);
+        let succeeded = self
+            .written
+            .drain(..)
+            .map(|(collector, _, succeeded)| (label(collector), Value::Whole(succeeded.into())));
+        text.all(&SUCCEEDED, succeeded);
         // The other labels are those of Go's tools.
         let labels = format!(
             "branch=\"fastproc\",goarch=\"{}\",goos=\"linux\",version=\"{}\"",
             go_architecture(),
             env!("CARGO_PKG_VERSION")
         );
-        text.family(&BUILD);
-        text.series(BUILD.name, &labels, "", Value::Whole(1));
+        text.all(&BUILD, [(labels, Value::Whole(1))]);
     }
-}
-
-fn set_label(label: &mut String, collector: &str) {
-    label.clear();
-    *label += "collector=\"";
-    *label += collector;
-    label.push('"');
 }
 
 /// This architecture as Go calls it.

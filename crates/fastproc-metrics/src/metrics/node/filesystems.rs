@@ -142,17 +142,11 @@ impl Filesystems {
 
     pub(super) fn write(&self, text: &mut Exposition) {
         for (at, family) in ALL.iter().enumerate() {
-            let mut known = self
+            let known = self
                 .found
                 .iter()
-                .filter_map(|(labels, values)| Some((labels, values[at]?)))
-                .peekable();
-            if known.peek().is_some() {
-                text.family(family);
-            }
-            for (labels, value) in known {
-                text.series(family.name, labels, "", Value::Whole(value));
-            }
+                .filter_map(|(labels, values)| Some((labels, Value::Whole(values[at]?))));
+            text.all(family, known);
         }
     }
 }

@@ -15,7 +15,7 @@ mod text;
 mod textfile;
 mod timex;
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 use regex::Regex;
 
@@ -49,32 +49,35 @@ pub(super) fn families() -> Vec<Family> {
     .concat()
 }
 
-/// The enabled collectors. The patterns match devices and mounts to leave out.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "each is a collector of node_exporter")]
-pub struct NodeSwitches {
-    pub arp: Option<Option<Pattern>>,
-    pub conntrack: bool,
-    pub cpufreq: bool,
-    pub diskstats: Option<Pattern>,
-    pub entropy: bool,
-    pub filefd: bool,
-    pub filesystem: Option<(Pattern, Pattern)>,
-    pub loadavg: bool,
-    pub meminfo: bool,
-    pub netclass: Option<Pattern>,
-    pub netdev: Option<Option<Pattern>>,
-    pub netstat: Option<Pattern>,
-    pub pressure: bool,
-    pub schedstat: bool,
-    pub sockstat: bool,
-    pub softnet: bool,
-    /// The folders.
-    pub textfile: Option<Vec<PathBuf>>,
-    pub thermal_zone: bool,
-    pub time: bool,
-    pub timex: bool,
-    pub uname: bool,
+/// The enabled collectors, and their options.
+#[derive(Clone, Debug)]
+pub struct Switches {
+    /// Their names in `node_exporter`.
+    pub on: HashSet<&'static str>,
+    /// Devices whose neighbours are left out.
+    pub arp: Option<Pattern>,
+    /// Disks that are left out.
+    pub disks: Pattern,
+    /// Mount points that are left out.
+    pub mount_points: Pattern,
+    /// Types of filesystems that are left out.
+    pub filesystems: Pattern,
+    /// Devices whose properties are left out.
+    pub netclass: Pattern,
+    /// Devices that are left out.
+    pub netdev: Option<Pattern>,
+    /// Numbers of protocols that are exported.
+    pub netstat: Pattern,
+    /// The folders of textfiles.
+    pub textfiles: Vec<PathBuf>,
+    /// Fields of `/proc/vmstat` that are exported.
+    pub vmstat: Pattern,
+}
+
+impl Switches {
+    pub(super) fn has(&self, collector: &str) -> bool {
+        self.on.contains(collector)
+    }
 }
 
 /// A regular expression given by a flag.
@@ -97,6 +100,9 @@ impl Pattern {
     /// Numbers of protocols that `node_exporter` reports.
     pub const NETSTAT: &str = Netstat::DEFAULT;
 
+    /// Fields of `/proc/vmstat` that `node_exporter` reports.
+    pub const VMSTAT: &str = "^(oom_kill|pgpg|pswp|pg.*fault).*";
+
     /// Compiles a pattern.
     pub fn new(pattern: &str) -> Result<Self, WrongFilter> {
         Ok(Self {
@@ -113,7 +119,7 @@ impl Pattern {
         })
     }
 
-    fn is_match(&self, text: &str) -> bool {
+    pub(super) fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text) != self.is_inverted
     }
 }
@@ -121,10 +127,10 @@ impl Pattern {
 /// Reads these metrics, and writes them.
 #[derive(Debug)]
 pub(super) struct NodeMetrics {
-    switches: NodeSwitches,
+    switches: Switches,
     machine: Machine,
-    filesystems: Option<Filesystems>,
-    netstat: Option<Netstat>,
+    filesystems: Filesystems,
+    netstat: Netstat,
     nohandler: Attributes,
     /// The labels of disks.
     disk_infos: Vec<String>,
@@ -146,8 +152,8 @@ macro_rules! files {
                 Self { $($name: TextFile::new($path)),* }
             }
 
-            fn read(&mut self, switches: &NodeSwitches, scrapes: &mut Scrapes) {
-                $(if switches.$switch.is_on() {
+            fn read(&mut self, switches: &Switches, scrapes: &mut Scrapes) {
+                $(if switches.has(stringify!($switch)) {
                     scrapes.collect(stringify!($switch), || self.$name.read());
                 })*
             }
@@ -182,38 +188,17 @@ files! {
     entropy_pool: "/proc/sys/kernel/random/poolsize", entropy;
 }
 
-/// A switch, with or without a pattern.
-trait Switch {
-    fn is_on(&self) -> bool;
-}
-
-impl Switch for bool {
-    fn is_on(&self) -> bool {
-        *self
-    }
-}
-
-impl<T> Switch for Option<T> {
-    fn is_on(&self) -> bool {
-        self.is_some()
-    }
-}
-
 impl NodeMetrics {
     /// `own`: the names that textfiles must not define again.
-    pub(super) fn new(switches: NodeSwitches, machine: Machine, own: &[Family]) -> Self {
-        let netstat = switches.netstat.clone();
-        let filesystems = switches.filesystem.as_ref().map(|(mount_points, types)| {
-            let filter = MountFilter {
-                mount_points: mount_points.clone(),
-                types: types.clone(),
-            };
-            Filesystems::new(filter, machine.clone())
-        });
+    pub(super) fn new(switches: Switches, machine: Machine, own: &[Family]) -> Self {
+        let filter = MountFilter {
+            mount_points: switches.mount_points.clone(),
+            types: switches.filesystems.clone(),
+        };
         Self {
-            filesystems,
+            filesystems: Filesystems::new(filter, machine.clone()),
             machine,
-            netstat: netstat.map(|fields| Netstat::new(fields.regex)),
+            netstat: Netstat::new(switches.netstat.clone()),
             nohandler: Attributes::default(),
             disk_infos: Vec::new(),
             devices: Vec::new(),
@@ -226,55 +211,52 @@ impl NodeMetrics {
 
     /// Reads everything. What cannot be read is omitted.
     pub(super) fn collect(&mut self, scrapes: &mut Scrapes) {
-        self.files.read(&self.switches, scrapes);
-        if let Some(exclude) = &self.switches.diskstats {
+        let switches = &self.switches;
+        self.files.read(switches, scrapes);
+        if switches.has("diskstats") {
             self.disk_infos = scrapes.collect("diskstats", || {
-                storage::disk_infos(&self.files.diskstats, exclude)
+                storage::disk_infos(&self.files.diskstats, &switches.disks)
             });
         }
         let folder = self.machine.devices();
-        if let (Some(_), Some(folder)) = (&self.switches.netdev, &folder) {
+        if let Some(folder) = folder.as_ref().filter(|_| switches.has("netdev")) {
             scrapes.collect("netdev", || {
                 network::read_nohandler(&self.files.net_dev, folder, &mut self.nohandler);
             });
         }
-        if let (Some(exclude), Some(folder)) = (&self.switches.netclass, &folder) {
-            self.devices = scrapes.collect("netclass", || netclass::read(folder, exclude));
+        if let Some(folder) = folder.as_ref().filter(|_| switches.has("netclass")) {
+            let read = || netclass::read(folder, &switches.netclass);
+            self.devices = scrapes.collect("netclass", read);
         }
-        // This thread is started only after privileges were dropped, which belong to threads.
-        if let Some(folders) = &self.switches.textfile {
+        if switches.has("textfile") {
+            // This thread is started only after privileges were dropped, which belong to threads.
             if self.textfiles.is_none() {
-                let textfiles = Textfiles::new(folders.clone(), &self.own);
-                self.textfiles = Aside::new(
-                    "textfiles",
-                    textfiles,
-                    Textfiles::read_unprivileged,
-                    PATIENCE,
-                )
-                .ok();
+                let textfiles = Textfiles::new(switches.textfiles.clone(), &self.own);
+                let read = Textfiles::read_unprivileged;
+                self.textfiles = Aside::new("textfiles", textfiles, read, PATIENCE).ok();
             }
             if let Some(textfiles) = &mut self.textfiles {
                 scrapes.collect("textfile", || textfiles.collect());
             }
         }
-        if let Some(filesystems) = &mut self.filesystems {
-            scrapes.collect("filesystem", || filesystems.collect());
+        if switches.has("filesystem") {
+            scrapes.collect("filesystem", || self.filesystems.collect());
         }
     }
 
     /// Metrics that are left out because this process has another network or another name than the machine, or may not
     /// see whether it has.
     pub(super) fn unseen(&self) -> Vec<&'static str> {
-        let machine = &self.machine;
+        let (machine, has) = (&self.machine, |collector| self.switches.has(collector));
         let unseen = [
-            ("node_uname_info", self.switches.uname && !machine.has_name),
+            ("node_uname_info", has("uname") && !machine.has_name),
             (
                 "node_nf_conntrack_entries and its limit",
-                self.switches.conntrack && !machine.has_network,
+                has("conntrack") && !machine.has_network,
             ),
             (
                 "the devices of the netclass collector",
-                self.switches.netclass.is_some() && machine.devices().is_none(),
+                has("netclass") && machine.devices().is_none(),
             ),
         ];
         let unseen = unseen.into_iter().filter(|(_, is_left_out)| *is_left_out);
@@ -289,130 +271,103 @@ impl NodeMetrics {
 
     /// Writes what was read last.
     pub(super) fn write(&mut self, text: &mut Exposition, scrapes: &mut Scrapes) {
-        self.write_system(text, scrapes);
-        self.write_network(text, scrapes);
-        if let Some(exclude) = &self.switches.diskstats {
-            scrapes.write(text, "diskstats", |text| {
-                storage::diskstats(text, &self.files.diskstats, &self.disk_infos, exclude);
-            });
+        let Self {
+            switches,
+            machine,
+            files,
+            netstat,
+            ..
+        } = self;
+        let mut write = |collector, may_be_none, write: &mut dyn FnMut(&mut Exposition)| {
+            if switches.has(collector) {
+                scrapes.write(text, collector, may_be_none, write);
+            }
+        };
+        let pressure = [
+            &files.pressure_cpu,
+            &files.pressure_io,
+            &files.pressure_memory,
+            &files.pressure_irq,
+        ];
+        let (available, current) = (&files.clock_available, &files.clock_current);
+        let (entropy, pool) = (&files.entropy_available, &files.entropy_pool);
+        write("loadavg", false, &mut |text| {
+            system::loadavg(text, &files.loadavg);
+        });
+        write("meminfo", false, &mut |text| {
+            system::meminfo(text, &files.meminfo);
+        });
+        write("pressure", false, &mut |text| {
+            system::pressure(text, pressure);
+        });
+        write("filefd", false, &mut |text| {
+            system::filefd(text, &files.file_nr);
+        });
+        write("entropy", false, &mut |text| {
+            system::entropy(text, entropy, pool);
+        });
+        // Only a process of the same UTS namespace can ask for the machine's name.
+        if machine.has_name {
+            write("uname", false, &mut system::uname);
         }
-        if let Some(filesystems) = &self.filesystems {
-            scrapes.write(text, "filesystem", |text| filesystems.write(text));
-        }
+        write("time", false, &mut |text| {
+            system::time(text, available, current);
+        });
+        write("timex", false, &mut timex::write);
+        write("schedstat", false, &mut |text| {
+            system::schedstat(text, &files.schedstat);
+        });
+        write("netdev", false, &mut |text| {
+            network::netdev(
+                text,
+                &files.net_dev,
+                &self.nohandler,
+                switches.netdev.as_ref(),
+            );
+        });
+        write("netclass", false, &mut |text| {
+            netclass::write(text, &self.devices);
+        });
+        // A machine may have no neighbours.
+        write("arp", !files.arp.bytes().is_empty(), &mut |text| {
+            network::arp(text, &files.arp, switches.arp.as_ref());
+        });
+        write("softnet", false, &mut |text| {
+            network::softnet(text, &files.softnet);
+        });
+        write("sockstat", false, &mut |text| {
+            network::sockstat(text, [&files.sockstat, &files.sockstat6]);
+        });
+        write("netstat", false, &mut |text| {
+            netstat.write(
+                text,
+                [&files.net_netstat, &files.net_snmp],
+                &files.net_snmp6,
+            );
+        });
+        write("conntrack", false, &mut |text| {
+            let entries = [&files.conntrack_count, &files.conntrack_max];
+            let entries = machine.has_network.then_some(entries);
+            network::conntrack(text, entries, &files.conntrack_stat);
+        });
+        write("diskstats", false, &mut |text| {
+            storage::diskstats(text, &files.diskstats, &self.disk_infos, &switches.disks);
+        });
+        write("filesystem", false, &mut |text| {
+            self.filesystems.write(text);
+        });
         // Virtual machines have none of these.
-        if self.switches.cpufreq {
-            scrapes.write_if(text, "cpufreq", |text| {
-                sensors::cpufreq(text, &sys_root::path("/sys/devices/system/cpu"));
-                true
-            });
-        }
-        if self.switches.thermal_zone {
-            scrapes.write_if(text, "thermal_zone", |text| {
-                sensors::thermal(text, &sys_root::path("/sys/class/thermal"));
-                true
-            });
-        }
+        write("cpufreq", true, &mut |text| {
+            sensors::cpufreq(text, &sys_root::path("/sys/devices/system/cpu"));
+        });
+        write("thermal_zone", true, &mut |text| {
+            sensors::thermal(text, &sys_root::path("/sys/class/thermal"));
+        });
         if let Some(textfiles) = &self.textfiles {
-            scrapes.write(text, "textfile", |text| {
+            write("textfile", false, &mut |text| {
                 if let Some(textfiles) = textfiles.get() {
                     textfiles.write(text);
                 }
-            });
-        }
-    }
-
-    fn write_system(&self, text: &mut Exposition, scrapes: &mut Scrapes) {
-        let (on, files) = (&self.switches, &self.files);
-        if on.loadavg {
-            scrapes.write(text, "loadavg", |text| {
-                system::loadavg(text, &files.loadavg);
-            });
-        }
-        if on.meminfo {
-            scrapes.write(text, "meminfo", |text| {
-                system::meminfo(text, &files.meminfo);
-            });
-        }
-        if on.pressure {
-            let pressure = [
-                &files.pressure_cpu,
-                &files.pressure_io,
-                &files.pressure_memory,
-                &files.pressure_irq,
-            ];
-            scrapes.write(text, "pressure", |text| system::pressure(text, pressure));
-        }
-        if on.filefd {
-            scrapes.write(text, "filefd", |text| {
-                system::filefd(text, &files.file_nr);
-            });
-        }
-        if on.entropy {
-            scrapes.write(text, "entropy", |text| {
-                system::entropy(text, &files.entropy_available, &files.entropy_pool);
-            });
-        }
-        // Only a process of the same UTS namespace can ask for the machine's name.
-        if on.uname && self.machine.has_name {
-            scrapes.write(text, "uname", system::uname);
-        }
-        if on.time {
-            scrapes.write(text, "time", |text| {
-                system::time(text, &files.clock_available, &files.clock_current);
-            });
-        }
-        if on.timex {
-            scrapes.write(text, "timex", timex::write);
-        }
-        if on.schedstat {
-            scrapes.write(text, "schedstat", |text| {
-                system::schedstat(text, &files.schedstat);
-            });
-        }
-    }
-
-    fn write_network(&mut self, text: &mut Exposition, scrapes: &mut Scrapes) {
-        let (on, files) = (&self.switches, &self.files);
-        if let Some(exclude) = &on.netdev {
-            let exclude = exclude.as_ref();
-            scrapes.write(text, "netdev", |text| {
-                network::netdev(text, &files.net_dev, &self.nohandler, exclude);
-            });
-        }
-        if on.netclass.is_some() {
-            scrapes.write(text, "netclass", |text| {
-                netclass::write(text, &self.devices);
-            });
-        }
-        if let Some(exclude) = &on.arp {
-            let exclude = exclude.as_ref();
-            scrapes.write_if(text, "arp", |text| {
-                network::arp(text, &files.arp, exclude);
-                // A machine may have no neighbours.
-                !files.arp.bytes().is_empty()
-            });
-        }
-        if on.softnet {
-            scrapes.write(text, "softnet", |text| {
-                network::softnet(text, &files.softnet);
-            });
-        }
-        if on.sockstat {
-            scrapes.write(text, "sockstat", |text| {
-                network::sockstat(text, [&files.sockstat, &files.sockstat6]);
-            });
-        }
-        if let Some(netstat) = &mut self.netstat {
-            let protocols = [&files.net_netstat, &files.net_snmp];
-            scrapes.write(text, "netstat", |text| {
-                netstat.write(text, protocols, &files.net_snmp6);
-            });
-        }
-        if on.conntrack {
-            scrapes.write(text, "conntrack", |text| {
-                let entries = [&files.conntrack_count, &files.conntrack_max];
-                let entries = self.machine.has_network.then_some(entries);
-                network::conntrack(text, entries, &files.conntrack_stat);
             });
         }
     }

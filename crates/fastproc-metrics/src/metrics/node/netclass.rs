@@ -67,6 +67,7 @@ const WORDS: [&str; 5] = ["address", "broadcast", "duplex", "ifalias", "operstat
 #[derive(Debug)]
 pub(super) struct Device {
     label: String,
+    /// The labels with its words.
     info: String,
     is_up: bool,
     /// In the order of [`NUMBERS`].
@@ -93,10 +94,10 @@ fn device(folder: &Path, name: &str) -> Option<Device> {
     let label = format!("device=\"{}\"", escape(name));
     let words = WORDS.map(|file| attribute(&folder, file).unwrap_or_default());
     let labels = WORDS.iter().zip(&words);
-    let info = labels.map(|(label, word)| format!(",{label}=\"{}\"", escape(word)));
+    let labels = labels.map(|(label, word)| format!(",{label}=\"{}\"", escape(word)));
     Some(Device {
+        info: label.clone() + &labels.collect::<String>(),
         label,
-        info: info.collect(),
         is_up: words[4] == "up",
         numbers: NUMBERS.map(|(file, _)| number(&attribute(&folder, file)?)),
     })
@@ -133,39 +134,24 @@ fn speed(megabits: i64) -> Option<i64> {
 }
 
 pub(super) fn write(text: &mut Exposition, devices: &[Device]) {
-    if devices.is_empty() {
-        return;
-    }
-    text.family(&UP);
-    for device in devices {
-        text.series(
-            UP.name,
-            &device.label,
-            "",
-            Value::Whole(device.is_up.into()),
-        );
-    }
-    text.family(&INFO);
-    for device in devices {
-        text.series(INFO.name, &device.label, &device.info, Value::Whole(1));
-    }
+    let devices = || devices.iter();
+    let up = |device: &'_ Device| Value::Whole(device.is_up.into());
+    text.all(&UP, devices().map(|device| (&device.label, up(device))));
+    text.all(
+        &INFO,
+        devices().map(|device| (&device.info, Value::Whole(1))),
+    );
     for (at, (file, family)) in NUMBERS.iter().enumerate() {
-        let values = devices.iter().filter_map(|device| {
+        let values = devices().filter_map(|device| {
             let number = device.numbers[at]?;
             let number = if *file == "speed" {
                 speed(number)?
             } else {
                 number
             };
-            Some((&device.label, number))
+            Some((&device.label, Value::Signed(number)))
         });
-        let mut values = values.peekable();
-        if values.peek().is_some() {
-            text.family(family);
-        }
-        for (label, number) in values {
-            text.series(family.name, label, "", Value::Signed(number));
-        }
+        text.all(family, values);
     }
 }
 

@@ -7,8 +7,6 @@ use std::{
     path::Path,
 };
 
-use regex::Regex;
-
 use super::{
     Pattern,
     sysfs::Attributes,
@@ -88,29 +86,24 @@ pub(super) fn netdev(
             (numbers.len() == 16).then_some((label, numbers))
         })
         .collect();
-    if devices.is_empty() {
-        return;
-    }
     // The columns of the file are those of the first families.
     for (at, family) in ALL.iter().take(16).enumerate() {
-        text.family(family);
-        for (label, numbers) in &devices {
-            text.series(family.name, label, "", Value::Whole(numbers[at]));
-        }
+        let value = |numbers: &Vec<u64>| Value::Whole(numbers[at]);
+        let devices = devices.iter();
+        text.all(
+            family,
+            devices.map(|(label, numbers)| (label, value(numbers))),
+        );
     }
-    let mut nohandler = nohandler
+    let nohandler = nohandler
         .values()
         .map(|(device, packets)| (names::text(device), packets))
         .filter(|(device, _)| is_shown(device))
-        .filter_map(|(device, packets)| Some((device, packets.parse().ok()?)))
-        .peekable();
-    if nohandler.peek().is_some() {
-        text.family(&RECEIVE_NOHANDLER);
-    }
-    for (device, packets) in nohandler {
-        let label = format!("device=\"{}\"", escape(&device));
-        text.series(RECEIVE_NOHANDLER.name, &label, "", Value::Whole(packets));
-    }
+        .filter_map(|(device, packets)| {
+            let label = format!("device=\"{}\"", escape(&device));
+            Some((label, Value::Whole(packets.parse().ok()?)))
+        });
+    text.all(&RECEIVE_NOHANDLER, nohandler);
 }
 
 /// The last word of a line is the device.
@@ -123,13 +116,12 @@ pub(super) fn arp(text: &mut Exposition, file: &TextFile, exclude: Option<&Patte
             *counts.entry(device).or_default() += 1;
         }
     }
-    if !counts.is_empty() {
-        text.family(&ARP);
-    }
-    for (device, count) in counts {
-        let label = format!("device=\"{}\"", escape(&device));
-        text.series(ARP.name, &label, "", Value::Whole(count));
-    }
+    let label = |device: &str| format!("device=\"{}\"", escape(device));
+    let counts = counts.iter();
+    text.all(
+        &ARP,
+        counts.map(|(device, &count)| (label(device), Value::Whole(count))),
+    );
 }
 
 /// The reported columns of `/proc/net/softnet_stat`. Older kernels have fewer.
@@ -154,16 +146,10 @@ pub(super) fn softnet(text: &mut Exposition, file: &TextFile) {
     for (column, family) in SOFTNET {
         let values = lines.iter().zip(0..).filter_map(|(line, at)| {
             let cpu = line.get(SOFTNET_CPU).copied().unwrap_or(Some(at))?;
-            Some((cpu, (*line.get(column)?)?))
+            let value = Value::Whole((*line.get(column)?)?);
+            Some((format!("cpu=\"{cpu}\""), value))
         });
-        let mut values = values.peekable();
-        if values.peek().is_some() {
-            text.family(&family);
-        }
-        for (cpu, value) in values {
-            let label = format!("cpu=\"{cpu}\"");
-            text.series(family.name, &label, "", Value::Whole(value));
-        }
+        text.all(&family, values);
     }
 }
 
@@ -175,18 +161,16 @@ pub(super) fn sockstat(text: &mut Exposition, files: [&TextFile; 2]) {
             let Ok(number) = number.parse::<u64>() else {
                 break;
             };
-            let mut one = |name: String, number| {
-                text.header(&name, Kind::Gauge, "A number of /proc/net/sockstat.");
-                text.series(&name, "", "", Value::Whole(number));
+            let mut one = |name: &str, number| {
+                let help = "A number of /proc/net/sockstat.";
+                text.named(name, Kind::Gauge, help, Value::Whole(number));
             };
             let name = format!("node_sockstat_{protocol}_{key}");
             if key == "mem" {
-                one(
-                    format!("{name}_bytes"),
-                    number * rustix::param::page_size() as u64,
-                );
+                let bytes = number * rustix::param::page_size() as u64;
+                one(&format!("{name}_bytes"), bytes);
             }
-            one(name, number);
+            one(&name, number);
         }
     }
 }
@@ -194,14 +178,14 @@ pub(super) fn sockstat(text: &mut Exposition, files: [&TextFile; 2]) {
 /// Names that are written, by the lines that have them.
 #[derive(Debug)]
 pub(super) struct Netstat {
-    fields: Regex,
+    fields: Pattern,
     names: HashMap<String, Vec<Option<String>>>,
 }
 
 impl Netstat {
     pub(super) const DEFAULT: &str = "^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$";
 
-    pub(super) fn new(fields: Regex) -> Self {
+    pub(super) fn new(fields: Pattern) -> Self {
         Self {
             fields,
             names: HashMap::new(),
@@ -243,7 +227,7 @@ impl Netstat {
     }
 }
 
-fn shown(fields: &Regex, name: &str) -> Option<String> {
+fn shown(fields: &Pattern, name: &str) -> Option<String> {
     fields
         .is_match(name)
         .then(|| format!("node_netstat_{name}"))
@@ -252,12 +236,8 @@ fn shown(fields: &Regex, name: &str) -> Option<String> {
 fn one(text: &mut Exposition, name: &str, number: &str) {
     // Some limits are -1.
     if let Ok(number) = number.parse::<i64>() {
-        text.header(
-            name,
-            Kind::Untyped,
-            "A number of /proc/net/netstat or snmp.",
-        );
-        text.series(name, "", "", Value::Signed(number));
+        let help = "A number of /proc/net/netstat or snmp.";
+        text.named(name, Kind::Untyped, help, Value::Signed(number));
     }
 }
 
@@ -265,9 +245,7 @@ fn one(text: &mut Exposition, name: &str, number: &str) {
 pub(super) fn conntrack(text: &mut Exposition, entries: Option<[&TextFile; 2]>, stat: &TextFile) {
     let families = [CONNTRACK, CONNTRACK_LIMIT];
     for (family, file) in families.iter().zip(entries.into_iter().flatten()) {
-        if let Some(number) = file.number() {
-            text.one(family, Value::Whole(number));
-        }
+        text.one(family, file.number().map(Value::Whole));
     }
     let mut lines = stat.lines();
     let Some(names) = lines.next() else { return };
@@ -289,12 +267,8 @@ pub(super) fn conntrack(text: &mut Exposition, entries: Option<[&TextFile; 2]>, 
     ] {
         if let Some((_, sum)) = sums.iter().find(|(name, _)| *name == key) {
             let name = format!("node_nf_conntrack_stat_{key}");
-            text.header(
-                &name,
-                Kind::Gauge,
-                "A number of /proc/net/stat/nf_conntrack.",
-            );
-            text.series(&name, "", "", Value::Whole(*sum));
+            let help = "A number of /proc/net/stat/nf_conntrack.";
+            text.named(&name, Kind::Gauge, help, Value::Whole(*sum));
         }
     }
 }

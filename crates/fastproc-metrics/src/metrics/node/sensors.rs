@@ -33,19 +33,6 @@ const FREQUENCIES: [(&str, Family); 6] = [
     ("scaling_max_freq", SCALING_MAX),
 ];
 
-/// Series of a family: labels and value.
-type Series = Vec<(String, Value)>;
-
-fn write_family(text: &mut Exposition, family: &Family, series: &Series) {
-    if series.is_empty() {
-        return;
-    }
-    text.family(family);
-    for (labels, value) in series {
-        text.series(family.name, labels, "", *value);
-    }
-}
-
 /// Writes the frequencies of the CPUs in this folder, which is `/sys/devices/system/cpu`.
 pub(super) fn cpufreq(text: &mut Exposition, folder: &Path) {
     let cpus = numbered(folder, "cpu");
@@ -56,9 +43,9 @@ pub(super) fn cpufreq(text: &mut Exposition, folder: &Path) {
             let hertz = kilohertz.checked_mul(1000)?;
             Some((format!("cpu=\"{cpu}\""), Value::Whole(hertz)))
         });
-        write_family(text, &family, &series.collect());
+        text.all(&family, series);
     }
-    let mut governors = Series::new();
+    let mut governors = Vec::new();
     for cpu in cpus {
         let file = |name: &str| attribute(&folder.join(format!("cpu{cpu}/cpufreq/{name}")));
         let Some(current) = file("scaling_governor").filter(|name| !name.is_empty()) else {
@@ -70,7 +57,7 @@ pub(super) fn cpufreq(text: &mut Exposition, folder: &Path) {
             governors.push((labels, Value::Whole((governor == current).into())));
         }
     }
-    write_family(text, &GOVERNOR, &governors);
+    text.all(&GOVERNOR, governors);
 }
 
 /// Writes temperatures and cooling devices in this folder, which is `/sys/class/thermal`.
@@ -84,7 +71,7 @@ pub(super) fn thermal(text: &mut Exposition, folder: &Path) {
         let labels = format!("zone=\"{zone}\",type=\"{}\"", escape(&kind(name)));
         Some((labels, Value::Real(millidegrees as f64 / 1000.0)))
     });
-    write_family(text, &TEMPERATURE, &zones.collect());
+    text.all(&TEMPERATURE, zones);
     let coolers = numbered(folder, "cooling_device");
     for (file, family) in [("cur_state", COOLING_NOW), ("max_state", COOLING_MAX)] {
         let series = coolers.iter().filter_map(|cooler| {
@@ -93,7 +80,7 @@ pub(super) fn thermal(text: &mut Exposition, folder: &Path) {
             let labels = format!("name=\"{cooler}\",type=\"{}\"", escape(&kind(name)));
             Some((labels, Value::Signed(state)))
         });
-        write_family(text, &family, &series.collect());
+        text.all(&family, series);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Disks.
 
-use std::fs;
+use std::{fs, iter};
 
 use fastproc::proc_root;
 
@@ -35,36 +35,6 @@ crate::metrics::families! {
     FLUSH_TIME = "node_disk_flush_requests_time_seconds_total" Counter DEVICE, "Time of all flushes.";
     DISK_INFO = "node_disk_info" Gauge &["device", "major", "minor", "path", "wwn", "model", "serial", "revision"], "1, with what udev knows of a disk.";
 }
-
-/// How a column of /proc/diskstats is converted.
-enum Unit {
-    Whole,
-    Sectors,
-    Milliseconds,
-}
-
-const UNITS: [Unit; 17] = {
-    use Unit::{Milliseconds, Sectors, Whole};
-    [
-        Whole,
-        Whole,
-        Sectors,
-        Milliseconds,
-        Whole,
-        Whole,
-        Sectors,
-        Milliseconds,
-        Whole,
-        Milliseconds,
-        Milliseconds,
-        Whole,
-        Whole,
-        Whole,
-        Milliseconds,
-        Whole,
-        Milliseconds,
-    ]
-};
 
 /// udev's properties for the labels after the device and its numbers, in their order; the first that exists counts.
 const UDEV: [&[&str]; 5] = [
@@ -115,12 +85,7 @@ pub(super) fn diskstats(
     infos: &[String],
     exclude: &Pattern,
 ) {
-    if !infos.is_empty() {
-        text.family(&DISK_INFO);
-    }
-    for labels in infos {
-        text.series(DISK_INFO.name, labels, "", Value::Whole(1));
-    }
+    text.all(&DISK_INFO, infos.iter().zip(iter::repeat(Value::Whole(1))));
     let disks: Vec<(String, Vec<u64>)> = file
         .words()
         .filter_map(|mut words| {
@@ -130,23 +95,23 @@ pub(super) fn diskstats(
             (!exclude.is_match(&name)).then(|| (label(), numbers()))
         })
         .collect();
-    for (at, (family, unit)) in ALL.iter().zip(UNITS).enumerate() {
-        // Older kernels have fewer columns.
-        let mut disks = disks
-            .iter()
-            .filter_map(|(label, numbers)| Some((label, *numbers.get(at)?)))
-            .peekable();
-        if disks.peek().is_some() {
-            text.family(family);
-        }
-        for (label, number) in disks {
-            let value = match unit {
-                Unit::Whole => Value::Whole(number),
-                Unit::Sectors => Value::Whole(number * 512),
-                Unit::Milliseconds => Value::Nano(number * 1_000_000),
-            };
-            text.series(family.name, label, "", value);
-        }
+    // The columns of the file are those of the other families. Older kernels have fewer.
+    for (at, family) in ALL[..ALL.len() - 1].iter().enumerate() {
+        let disks = disks.iter().filter_map(|(label, numbers)| {
+            Some((label, converted(family.name, *numbers.get(at)?)))
+        });
+        text.all(family, disks);
+    }
+}
+
+/// Converts sectors and milliseconds to the unit that the name of the family has.
+fn converted(name: &str, number: u64) -> Value {
+    if name.ends_with("_bytes_total") {
+        Value::Whole(number * 512)
+    } else if name.ends_with("_seconds_total") {
+        Value::Nano(number * 1_000_000)
+    } else {
+        Value::Whole(number)
     }
 }
 

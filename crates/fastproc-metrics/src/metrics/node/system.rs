@@ -40,9 +40,7 @@ crate::metrics::families! {
 pub(super) fn loadavg(text: &mut Exposition, file: &TextFile) {
     let words = file.text().split_ascii_whitespace();
     for (family, load) in [LOAD1, LOAD5, LOAD15].iter().zip(words) {
-        if let Some(load) = nano(load) {
-            text.one(family, Value::Nano(load));
-        }
+        text.one(family, nano(load).map(Value::Nano));
     }
 }
 
@@ -58,8 +56,8 @@ pub(super) fn meminfo(text: &mut Exposition, file: &TextFile) {
         let in_kib = words.next() == Some("kB");
         let (unit, factor) = if in_kib { ("_bytes", 1024) } else { ("", 1) };
         let name = format!("node_memory_{name}{unit}");
-        text.header(&name, Kind::Gauge, "A line of /proc/meminfo.");
-        text.series(&name, "", "", Value::Whole(number * factor));
+        let help = "A line of /proc/meminfo.";
+        text.named(&name, Kind::Gauge, help, Value::Whole(number * factor));
     }
 }
 
@@ -77,9 +75,7 @@ pub(super) fn pressure(text: &mut Exposition, [cpu, io, memory, irq]: [&TextFile
         let total = lines
             .find(|found| found.starts_with(line))
             .and_then(|found| found.rsplit_once("total=")?.1.parse::<u64>().ok());
-        if let Some(total) = total {
-            text.one(&family, Value::Nano(total * 1000));
-        }
+        text.one(&family, total.map(|total| Value::Nano(total * 1000)));
     }
 }
 
@@ -88,17 +84,14 @@ pub(super) fn filefd(text: &mut Exposition, file: &TextFile) {
     // The second is always 0.
     let (allocated, maximum) = (words.next(), words.nth(1));
     for (family, word) in [(FILEFD_ALLOCATED, allocated), (FILEFD_MAXIMUM, maximum)] {
-        if let Some(number) = word.and_then(|word| word.parse().ok()) {
-            text.one(&family, Value::Whole(number));
-        }
+        let number = word.and_then(|word| word.parse().ok());
+        text.one(&family, number.map(Value::Whole));
     }
 }
 
 pub(super) fn entropy(text: &mut Exposition, available: &TextFile, pool: &TextFile) {
     for (family, file) in [(ENTROPY, available), (ENTROPY_POOL, pool)] {
-        if let Some(bits) = file.number() {
-            text.one(&family, Value::Whole(bits));
-        }
+        text.one(&family, file.number().map(Value::Whole));
     }
 }
 
@@ -127,8 +120,7 @@ pub(super) fn uname(text: &mut Exposition) {
         .zip(parts)
         .map(|(label, of)| format!("{label}=\"{}\"", escape(&names::text(&part(of)))))
         .collect();
-    text.family(&UNAME);
-    text.series(UNAME.name, &labels.join(","), "", Value::Whole(1));
+    text.all(&UNAME, [(labels.join(","), Value::Whole(1))]);
 }
 
 pub(super) fn time(text: &mut Exposition, available: &TextFile, current: &TextFile) {
@@ -138,22 +130,20 @@ pub(super) fn time(text: &mut Exposition, available: &TextFile, current: &TextFi
     text.one(&TIME, Value::Nano(unix_ns.try_into().unwrap_or_default()));
     let zone = now.time_zone().to_offset_info(now.timestamp());
     let label = format!("time_zone=\"{}\"", escape(zone.abbreviation()));
-    text.family(&ZONE);
     let offset = Value::Signed(zone.offset().seconds().into());
-    text.series(ZONE.name, &label, "", offset);
+    text.all(&ZONE, [(label, offset)]);
     for (family, file) in [(CLOCK_AVAILABLE, available), (CLOCK_CURRENT, current)] {
-        let mut sources = file.text().split_ascii_whitespace().peekable();
-        if sources.peek().is_some() {
-            text.family(&family);
-        }
-        for source in sources {
-            let label = format!("device=\"0\",clocksource=\"{}\"", escape(source));
-            text.series(family.name, &label, "", Value::Whole(1));
-        }
+        let sources = file.text().split_ascii_whitespace();
+        let label = |source: &str| format!("device=\"0\",clocksource=\"{}\"", escape(source));
+        text.all(
+            &family,
+            sources.map(|source| (label(source), Value::Whole(1))),
+        );
     }
 }
 
 pub(super) fn schedstat(text: &mut Exposition, file: &TextFile) {
+    type Unit = fn(u64) -> Value;
     let cpus: Vec<(String, [u64; 3])> = file
         .lines()
         .filter_map(|mut words| {
@@ -163,20 +153,16 @@ pub(super) fn schedstat(text: &mut Exposition, file: &TextFile) {
             Some((format!("cpu=\"{cpu}\""), [last[0], last[1], last[2]]))
         })
         .collect();
-    if cpus.is_empty() {
-        return;
-    }
-    for (at, family) in [SCHED_RUNNING, SCHED_WAITING, SCHED_SLICES]
-        .iter()
-        .enumerate()
-    {
-        text.family(family);
-        for (label, numbers) in &cpus {
-            let value = match at {
-                2 => Value::Whole(numbers[at]),
-                _ => Value::Nano(numbers[at]),
-            };
-            text.series(family.name, label, "", value);
-        }
+    let families: [(_, Unit); 3] = [
+        (SCHED_RUNNING, Value::Nano),
+        (SCHED_WAITING, Value::Nano),
+        (SCHED_SLICES, Value::Whole),
+    ];
+    for (at, (family, unit)) in families.iter().enumerate() {
+        let cpus = cpus.iter();
+        text.all(
+            family,
+            cpus.map(|(label, numbers)| (label, unit(numbers[at]))),
+        );
     }
 }

@@ -263,18 +263,12 @@ impl Textfiles {
                 }
             }
         }
-        let mut right = self
-            .files
-            .iter()
-            .filter(|(_, kept)| kept.families.is_ok())
-            .peekable();
-        if right.peek().is_some() {
-            text.family(&MTIME);
-        }
-        for (path, kept) in right {
+        let right = self.files.iter().filter(|(_, kept)| kept.families.is_ok());
+        let right = right.map(|(path, kept)| {
             let label = format!("file=\"{}\"", escape(&name_of(path)));
-            text.series(MTIME.name, &label, "", Value::Signed(kept.mtime));
-        }
+            (label, Value::Signed(kept.mtime))
+        });
+        text.all(&MTIME, right);
         text.one(&ERROR, Value::Whole((!self.left_out.is_empty()).into()));
     }
 }
