@@ -75,7 +75,7 @@ impl Options {
 mod tests {
     use super::*;
 
-    const COLLECTED: &str = "--collected=4";
+    const COLLECTED: &str = "--collected=5";
 
     #[test]
     fn only_fastproc_serve_starts_it_so() {

@@ -21,7 +21,7 @@ pub use self::text::{LONGEST, lend, read, refusal, refused, take};
 use crate::{exposition::Format, page::PAGES, reloaded::Reloaded};
 
 /// Changes whenever the meaning of a message changes.
-pub const VERSION: &str = "4";
+pub const VERSION: &str = "5";
 
 /// The words of a message.
 pub const WORDS: usize = 4;

@@ -56,13 +56,9 @@ mod tests {
     fn name(rules: &Rules, comm: &str, cmdline: &str) -> Option<String> {
         rules
             .name_of(&Subject {
-                pid: 1,
                 comm: comm.as_bytes(),
                 cmdline: cmdline.as_bytes(),
-                username: "",
-                cgroups: &[],
-                container: None,
-                start_unix_ns: 0,
+                ..Subject::default()
             })
             .unwrap()
     }
@@ -87,17 +83,13 @@ mod tests {
 
     #[test]
     fn wrong_mappings_say_so() {
-        assert!(matches!(
-            Rules::of_names(&[], Some("a")),
-            Err(MappingError::Odd(_))
-        ));
-        assert_eq!(
-            Rules::of_names(&[], Some("a,")).unwrap_err(),
-            MappingError::Empty(2)
-        );
-        assert!(matches!(
-            Rules::of_names(&[], Some("a,(")),
-            Err(MappingError::Expression(_))
-        ));
+        for (mapping, reason) in [
+            ("a", "\"a\" has an odd number"),
+            ("a,", "item 2 of the name mapping is empty"),
+            ("a,(", "unclosed group"),
+        ] {
+            let error = Rules::of_names(&[], Some(mapping)).expect_err(mapping);
+            assert!(error.to_string().contains(reason), "{error}");
+        }
     }
 }

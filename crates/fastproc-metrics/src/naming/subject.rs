@@ -7,7 +7,7 @@ use fastproc::container::{Labels, Names, Origin, Runtime};
 use crate::names;
 
 /// What rules can use of a process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Subject<'a> {
     /// Process id.
     pub pid: u32,

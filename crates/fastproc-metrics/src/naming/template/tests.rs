@@ -34,13 +34,9 @@ fn names_that_differ_in_bytes_that_are_not_utf_8_stay_different() {
         (b"w\xd1", r"w\xd1 w\xd1 w\xd1"),
     ] {
         let subject = Subject {
-            pid: 1,
             comm: name,
             cmdline: name,
-            username: "",
-            cgroups: &[],
-            container: None,
-            start_unix_ns: 0,
+            ..Subject::default()
         };
         let shown = template.render(&subject, &[].into()).expect("a name");
         assert_eq!(shown, expected);
@@ -165,16 +161,7 @@ fn a_name_that_is_too_long_is_refused() {
     let template = Template::parse(&"{{.Matches.x}}".repeat(4)).unwrap();
     let name = |length| {
         let matches = [("x".to_owned(), "y".repeat(length))].into();
-        let subject = Subject {
-            pid: 1,
-            comm: b"",
-            cmdline: b"",
-            username: "",
-            cgroups: &[],
-            container: None,
-            start_unix_ns: 0,
-        };
-        template.render(&subject, &matches)
+        template.render(&Subject::default(), &matches)
     };
     assert_eq!(name(16 * 1024).unwrap().len(), 64 * 1024);
     let error = name(16 * 1024 + 1).unwrap_err().to_string();
