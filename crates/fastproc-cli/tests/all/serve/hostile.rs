@@ -1,15 +1,11 @@
 //! A compromised exporter in place of the right one.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    process::{Command, Output},
-};
+use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
 use fastproc_metrics::{link::VERSION, naming::Item};
 use fastproc_testbed::gate;
 
-use crate::serve::{FASTPROC, folder::Folder};
+use crate::serve::{FASTPROC, folder::Folder, server::refused};
 
 /// Begins like the right one. Then it does what its first lines say.
 const PROGRAM: &str = r#"#!/usr/bin/env python3
@@ -50,18 +46,16 @@ def ask(scrapes, flags, *descriptors):
 
 "#;
 
-/// `fastproc serve` with this exporter.
-fn serve(folder: &Folder, acts: &str, arguments: &[&str]) -> Output {
+/// The messages of `fastproc serve` with this exporter.
+#[track_caller]
+fn serve(folder: &Folder, acts: &str, arguments: &[&str]) -> String {
     let fastproc = folder.copy(FASTPROC, "fastproc");
     let program = PROGRAM.replace("VERSION", VERSION) + acts;
     let program = folder.write("fastproc-exporter", &program);
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("its mode is set");
-    Command::new(fastproc)
-        .args(["serve", "--listen", "127.0.0.1:0", "--source=procfs"])
-        .args(["--min-interval", "0"])
-        .args(arguments)
-        .output()
-        .expect("it can be started")
+    let mut command = Command::new(fastproc);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--source=procfs"]);
+    refused(command.args(["--min-interval", "0"]).args(arguments))
 }
 
 #[test]
@@ -100,9 +94,7 @@ fn an_exporter_that_breaks_the_rules_of_the_link_ends_it_with_an_error() {
             "fastproc-exporter has ended unexpectedly",
         ),
     ] {
-        let output = serve(&folder, acts, &[]);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{acts}: {stderr}");
+        let stderr = serve(&folder, acts, &[]);
         assert!(stderr.contains(told), "{acts}: {stderr}");
         assert!(!stderr.contains("panicked"), "{acts}: {stderr}");
     }
@@ -122,8 +114,7 @@ for number in range(900):
     got += len(socket.recv_fds(scrapes, 32, 1)[1])
 print(f'it got {got}.', file=sys.stderr)
 ";
-    let output = serve(&folder, acts, &[]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr = serve(&folder, acts, &[]);
     assert!(stderr.contains("it got 4."), "{stderr}");
 }
 
@@ -169,9 +160,7 @@ assert ask(scrapes, COLLECTS | WRITES | REGROUPS, text(rules('long'))) > 0
 print('all was answered', file=sys.stderr)
 ";
     let config = folder.write("groups.yml", "process_names: [{comm: [a]}]\n");
-    let output = serve(&folder, acts, &["--config", &config]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    let stderr = serve(&folder, acts, &["--config", &config]);
     assert!(stderr.contains("all was answered"), "{stderr}");
     let refused = stderr.matches("the exporter sent rules of groups that cannot be used");
     assert_eq!(refused.count(), 7, "{stderr}");
@@ -182,7 +171,6 @@ print('all was answered', file=sys.stderr)
 scrapes = begin()
 assert ask(scrapes, COLLECTS | WRITES | REGROUPS, text(rules('long'))) > 0
 ";
-    let output = serve(&folder, acts, &[]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr = serve(&folder, acts, &[]);
     assert!(stderr.contains("there is no file that has any"), "{stderr}");
 }

@@ -10,7 +10,7 @@ use crate::serve::{
     actor::Actor,
     exposition::Metrics,
     folder::Folder,
-    server::{Server, status},
+    server::{Server, refused, status},
 };
 
 const NOBODY: u32 = 65534;
@@ -162,20 +162,9 @@ fn an_unknown_user_is_replaced_by_nobody() {
         return;
     }
     for user in ["no-such-user", "4294967294"] {
-        let output = Command::new(FASTPROC)
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--source",
-                "procfs",
-                "--user",
-                user,
-            ])
-            .output()
-            .expect("it can be started");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        let mut command = Command::new(FASTPROC);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--source=procfs"]);
+        let stderr = refused(command.args(["--user", user]));
         assert!(
             stderr.contains("no user") && stderr.contains("--user"),
             "{stderr}"
@@ -228,13 +217,8 @@ fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
     let arguments = ["--source", "procfs", "--user=0"];
     Server::start_by(&mut by_setpriv(), &arguments).scrape();
     // A user that was named must be used.
-    let output = by_setpriv()
-        .args(["serve", "--source=procfs", "--listen=127.0.0.1:0"])
-        .arg("--user=daemon")
-        .output()
-        .expect("it can be started");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    let arguments = ["serve", "--source=procfs", "--listen=127.0.0.1:0"];
+    let stderr = refused(by_setpriv().args(arguments).arg("--user=daemon"));
     assert!(stderr.contains("cannot drop the groups"), "{stderr}");
 }
 

@@ -17,7 +17,7 @@ use crate::serve::{
     FASTPROC,
     folder::Folder,
     security::{code, curl, web_config},
-    server::{Server, status},
+    server::{Server, refused, status},
 };
 
 /// The targets of a process's descriptors.
@@ -210,13 +210,9 @@ fn the_status_and_doctor_tell_both_processes() {
 fn without_the_program_that_serves_it_says_what_to_install() {
     let folder = Folder::new();
     let program = folder.copy(FASTPROC, "fastproc");
-    let output = Command::new(program)
-        .args(["serve", "--listen", "127.0.0.1:0", "--source=procfs"])
-        .env("PATH", folder.path())
-        .output()
-        .expect("it can be started");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    let mut command = Command::new(program);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--source=procfs"]);
+    let stderr = refused(command.env("PATH", folder.path()));
     assert!(
         stderr.contains("fastproc-exporter is not installed") && stderr.lines().count() == 1,
         "{stderr}"

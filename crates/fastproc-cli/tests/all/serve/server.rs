@@ -184,6 +184,15 @@ impl Drop for Server {
     }
 }
 
+/// Runs what must not succeed. Returns its messages.
+#[track_caller]
+pub fn refused(command: &mut Command) -> String {
+    let output = command.output().expect("it can be started");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{command:?}: {stderr}");
+    stderr
+}
+
 /// A line of a status file, without its name.
 #[track_caller]
 pub fn status(path: &str, name: &str) -> String {

@@ -8,7 +8,12 @@ use std::{
 use fastproc_testbed::{gate, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::serve::{FASTPROC, actor::Actor, folder::Folder, server::Server};
+use crate::serve::{
+    FASTPROC,
+    actor::Actor,
+    folder::Folder,
+    server::{Server, refused},
+};
 
 /// A shell that sets a limit of descriptors, and executes the program that follows.
 fn limited(limit: &str) -> Command {
@@ -48,15 +53,13 @@ fn too_few_descriptors_are_named() {
     }
     let folder = Folder::new();
     let program = folder.programs();
-    let output = limited("-n 20")
+    let mut command = limited("-n 20");
+    command
         .args(["setpriv", "--bounding-set=-sys_resource"])
         .args(["--inh-caps=-sys_resource"])
         .arg(&program)
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .output()
-        .expect("it can be started");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
+        .args(["serve", "--listen", "127.0.0.1:0"]);
+    let stderr = refused(&mut command);
     assert!(
         stderr.contains("ulimit -n") && stderr.contains("20"),
         "{stderr}"
@@ -136,10 +139,7 @@ fn a_taken_address_and_a_pipe_for_a_file_are_refused_with_a_reason() {
         ),
         (["--source", "procfs", "--listen", &taken], "cannot listen"),
     ] {
-        let output = Command::new(FASTPROC).arg("serve").args(arguments).output();
-        let output = output.expect("it can be started");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        let stderr = refused(Command::new(FASTPROC).arg("serve").args(arguments));
         assert!(stderr.contains(reason), "{arguments:?}: {stderr}");
     }
 }

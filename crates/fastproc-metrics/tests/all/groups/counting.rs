@@ -6,11 +6,11 @@ use fastproc_metrics::{
     naming::{Container, Item, Rules},
 };
 
-use crate::groups::machine::{FIRST, Machine, SECOND, group, minor, procs, tracker};
+use crate::groups::machine::{FIRST, Machine, SECOND, group, machine, minor, procs};
 
 #[test]
 fn a_counter_that_falls_is_not_counted_twice() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND).cpu.minflt = 500;
     machine.update(&mut tracker);
     for (minflt, counted) in [(530, 30), (510, 30), (540, 40)] {
@@ -22,7 +22,7 @@ fn a_counter_that_falls_is_not_counted_twice() {
 
 #[test]
 fn a_process_that_one_snapshot_missed_is_not_counted_twice() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.update(&mut tracker);
     for pid in [10, 20, 30] {
         machine.start(pid, 1, "web", FIRST + 1).cpu.minflt = 100;
@@ -42,7 +42,7 @@ fn a_process_that_one_snapshot_missed_is_not_counted_twice() {
 /// exec(2) in a thread other than the leader: then it has the leader's id and start time, but its own counters.
 #[test]
 fn a_thread_that_takes_the_place_of_another_is_not_counted_twice() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND);
     machine.thread(10, 10, "web", 900);
     machine.thread(10, 11, "web", 100);
@@ -59,7 +59,7 @@ fn a_thread_that_takes_the_place_of_another_is_not_counted_twice() {
 
 #[test]
 fn counters_begin_with_the_tracker_and_keep_what_the_dead_did() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND).cpu.minflt = 500;
     machine.update(&mut tracker);
     assert_eq!(minor(&tracker, "web"), 0, "what was before is not ours");
@@ -86,7 +86,7 @@ fn counters_begin_with_the_tracker_and_keep_what_the_dead_did() {
 
 #[test]
 fn a_pid_that_is_given_away_is_another_process() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND).cpu.minflt = 500;
     machine.update(&mut tracker);
     machine.exit(10);
@@ -100,7 +100,7 @@ fn a_pid_that_is_given_away_is_another_process() {
 
 #[test]
 fn a_pid_that_is_given_away_within_a_tick_is_another_process() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", FIRST + 1).cpu.minflt = 500;
     machine.update(&mut tracker);
     machine.exit(10);
@@ -112,7 +112,7 @@ fn a_pid_that_is_given_away_within_a_tick_is_another_process() {
 
 #[test]
 fn start_times_of_another_precision_are_the_same_process() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND + 9_999_999).cpu.minflt = 5;
     machine.update(&mut tracker);
     machine.get(10).identity.start_ns = SECOND;
@@ -124,7 +124,7 @@ fn start_times_of_another_precision_are_the_same_process() {
 
 #[test]
 fn counters_never_run_backwards() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND).cpu.utime_ns = 100;
     machine.update(&mut tracker);
     let user = |tracker: &Tracker| group(tracker, "web").unwrap().total.get(Count::User);
@@ -137,7 +137,7 @@ fn counters_never_run_backwards() {
 
 #[test]
 fn hidden_io_is_no_io_and_is_told() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND).identity.groups = Fields::TOP.bits();
     machine.update(&mut tracker);
     assert_eq!(tracker.errors().partial, 1);
@@ -155,7 +155,7 @@ fn hidden_io_is_no_io_and_is_told() {
 
 #[test]
 fn threads_are_summed_up_by_name_and_keep_what_the_dead_did() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND).identity.num_threads = 3;
     machine.start(20, 1, "single", SECOND).cpu.nvcsw = 100;
     for (tid, comm) in [(10, "web"), (11, "pool"), (12, "pool")] {
@@ -215,7 +215,7 @@ fn threads_are_summed_up_by_name_and_keep_what_the_dead_did() {
 
 #[test]
 fn without_threads_the_leaders_switches_count() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND).cpu.nvcsw = 5;
     machine.update(&mut tracker);
     machine.get(10).cpu.nvcsw = 9;
@@ -228,7 +228,7 @@ fn without_threads_the_leaders_switches_count() {
 /// A thread is listed only while its process has others.
 #[test]
 fn switches_count_once_whether_a_thread_is_listed_or_not() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(1, 0, "init", SECOND);
     machine.ended = Some(Vec::new());
     machine.update(&mut tracker);
@@ -279,7 +279,7 @@ fn switches_count_once_whether_a_thread_is_listed_or_not() {
 /// The exit of the first process comes after that of the process that has reused its pid.
 #[test]
 fn an_exit_counts_for_the_process_that_had_the_pid_then() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(1, 0, "init", SECOND);
     machine.start(10, 1, "web", SECOND);
     machine.ended = Some(Vec::new());
@@ -306,8 +306,7 @@ fn an_exited_process_is_counted_to_its_end_and_once() {
         ..Item::default()
     }]);
     let rules = rules.expect("rules");
-    let mut tracker = tracker(|options| options.rules = rules);
-    let mut machine = Machine::default();
+    let (mut machine, mut tracker) = machine(|options| options.rules = rules);
     machine.start(1, 0, "init", SECOND);
     machine.start(10, 1, "make", SECOND).cpu.utime_ns = 5 * SECOND;
     machine.ended = Some(Vec::new());
@@ -356,8 +355,7 @@ fn an_exit_without_a_command_line_is_in_the_group_of_its_parent_only_if_both_ran
         comms: Some(vec!["make".into(), "cc".into()]),
         ..Item::default()
     }]);
-    let mut tracker = tracker(|options| options.rules = rules.expect("rules"));
-    let mut machine = Machine::default();
+    let (mut machine, mut tracker) = machine(|options| options.rules = rules.expect("rules"));
     machine.start(10, 1, "make", SECOND);
     machine.ended = Some(Vec::new());
     machine.update(&mut tracker);
@@ -376,8 +374,7 @@ fn a_process_is_in_the_group_of_its_pod_and_so_is_an_exited_one() {
         cmdlines: Some(vec![".+".into()]),
         ..Item::default()
     }]);
-    let mut tracker = tracker(|options| options.rules = rules.expect("rules"));
-    let mut machine = Machine::default();
+    let (mut machine, mut tracker) = machine(|options| options.rules = rules.expect("rules"));
     let container = Container {
         pod: "web-0".into(),
         ..Container::default()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fastproc_metrics::groups::{Count, Limits, Rank, Tracker};
 
-use crate::groups::machine::{Machine, SECOND, minor, procs, tracker};
+use crate::groups::machine::{SECOND, machine, minor, procs};
 
 /// The sums over all groups that are shown.
 fn sums(tracker: &Tracker) -> (u64, u64, u64) {
@@ -19,8 +19,7 @@ fn sums(tracker: &Tracker) -> (u64, u64, u64) {
 
 #[test]
 fn groups_past_the_limit_are_one_and_the_sums_stay_right() {
-    let mut machine = Machine::default();
-    let mut tracker = tracker(|options| options.limits.groups = 3);
+    let (mut machine, mut tracker) = machine(|options| options.limits.groups = 3);
     for pid in 10..20 {
         machine.start(pid, 1, &format!("p{pid}"), SECOND);
     }
@@ -50,8 +49,7 @@ fn groups_past_the_limit_are_one_and_the_sums_stay_right() {
 #[test]
 fn the_groups_with_the_most_are_shown() {
     for (rank, expected) in [(Rank::Memory, ["a", "b"]), (Rank::Cpu, ["c", "d"])] {
-        let mut machine = Machine::default();
-        let mut tracker = tracker(|options| {
+        let (mut machine, mut tracker) = machine(|options| {
             options.limits = Limits {
                 groups: 2,
                 rank,
@@ -97,8 +95,7 @@ fn the_groups_with_the_most_are_shown() {
 
 #[test]
 fn a_group_that_is_called_other_is_counted_with_the_others() {
-    let mut machine = Machine::default();
-    let mut tracker = tracker(|options| options.limits.groups = 1);
+    let (mut machine, mut tracker) = machine(|options| options.limits.groups = 1);
     for (pid, name) in (10..).zip(["a", "b", "other"]) {
         machine.start(pid, 1, name, SECOND);
     }
@@ -111,8 +108,7 @@ fn a_group_that_is_called_other_is_counted_with_the_others() {
 
 #[test]
 fn names_of_threads_past_the_limit_are_one() {
-    let mut machine = Machine::default();
-    let mut tracker = tracker(|options| options.limits.thread_names = 2);
+    let (mut machine, mut tracker) = machine(|options| options.limits.thread_names = 2);
     machine.start(10, 1, "web", SECOND).identity.num_threads = 5;
     for tid in 10..15 {
         machine.thread(10, tid, &format!("t{tid}"), 0);
@@ -133,10 +129,7 @@ fn names_of_threads_past_the_limit_are_one() {
 
 #[test]
 fn empty_groups_are_forgotten_if_asked_for() {
-    let (mut machine, mut tracker) = (
-        Machine::default(),
-        tracker(|options| options.remove_empty = true),
-    );
+    let (mut machine, mut tracker) = machine(|options| options.remove_empty = true);
     machine.start(10, 1, "scan-1", SECOND);
     machine.update(&mut tracker);
     machine.exit(10);

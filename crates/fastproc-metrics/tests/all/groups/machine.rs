@@ -169,10 +169,11 @@ impl Describe for Machine {
     }
 }
 
-pub fn tracker(change: impl FnOnce(&mut Options)) -> Tracker {
+/// An empty machine, and a tracker with these options.
+pub fn machine(change: impl FnOnce(&mut Options)) -> (Machine, Tracker) {
     let mut options = Options::default();
     change(&mut options);
-    Tracker::new(options)
+    (Machine::default(), Tracker::new(options))
 }
 
 pub fn group<'a>(tracker: &'a Tracker, name: &str) -> Option<&'a Group> {

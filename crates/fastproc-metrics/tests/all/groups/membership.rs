@@ -2,16 +2,13 @@
 
 use fastproc_metrics::{groups::Count, naming::Rules};
 
-use crate::groups::machine::{FIRST, Machine, SECOND, group, minor, named, procs, tracker};
+use crate::groups::machine::{FIRST, SECOND, group, machine, minor, named, procs};
 
 /// As in process-exporter, a process is named once and keeps its group, unless the rules are to be applied again.
 #[test]
 fn a_process_goes_with_its_name_only_if_it_is_checked_again() {
     for recheck in [false, true] {
-        let (mut machine, mut tracker) = (
-            Machine::default(),
-            tracker(|options| options.recheck = recheck),
-        );
+        let (mut machine, mut tracker) = machine(|options| options.recheck = recheck);
         machine.start(10, 1, "old", SECOND);
         machine.start(11, 1, "other", SECOND);
         machine.get(10).cpu.minflt = 5;
@@ -39,13 +36,10 @@ fn a_process_goes_with_its_name_only_if_it_is_checked_again() {
 #[test]
 fn a_child_stays_with_the_group_that_its_parent_has_left() {
     let rules = named(&[("shells", "sh"), ("web", "web")]);
-    let (mut machine, mut tracker) = (
-        Machine::default(),
-        tracker(|options| {
-            options.rules = rules;
-            options.recheck = true;
-        }),
-    );
+    let (mut machine, mut tracker) = machine(|options| {
+        options.rules = rules;
+        options.recheck = true;
+    });
     machine.start(10, 1, "sh", SECOND);
     machine.start(11, 10, "leaf", SECOND);
     machine.update(&mut tracker);
@@ -61,13 +55,10 @@ fn a_child_stays_with_the_group_that_its_parent_has_left() {
 #[test]
 fn work_in_a_group_that_a_process_left_is_counted_once() {
     let rules = named(&[("a", "a"), ("b", "b")]);
-    let (mut machine, mut tracker) = (
-        Machine::default(),
-        tracker(|options| {
-            options.rules = rules;
-            options.recheck = true;
-        }),
-    );
+    let (mut machine, mut tracker) = machine(|options| {
+        options.rules = rules;
+        options.recheck = true;
+    });
     machine.start(9, 1, "a", SECOND);
     machine.update(&mut tracker);
     machine.start(10, 1, "a", FIRST + 1);
@@ -85,13 +76,10 @@ fn work_in_a_group_that_a_process_left_is_counted_once() {
 fn a_process_without_a_group_may_join_one() {
     for recheck in [false, true] {
         let rules = named(&[("web", "web")]);
-        let (mut machine, mut tracker) = (
-            Machine::default(),
-            tracker(|options| {
-                options.rules = rules;
-                options.recheck = recheck;
-            }),
-        );
+        let (mut machine, mut tracker) = machine(|options| {
+            options.rules = rules;
+            options.recheck = recheck;
+        });
         machine.start(10, 1, "sh", SECOND);
         machine.start(11, 10, "leaf", SECOND);
         machine.update(&mut tracker);
@@ -108,13 +96,10 @@ fn a_process_without_a_group_may_join_one() {
 fn a_process_that_joins_a_group_brings_its_counts_since_the_first_snapshot() {
     let only_web = || named(&[("web", "web")]);
     for (started, brings) in [(SECOND, 0), (FIRST + 1, 50)] {
-        let (mut machine, mut tracker) = (
-            Machine::default(),
-            tracker(|options| {
-                options.rules = only_web();
-                options.recheck = true;
-            }),
-        );
+        let (mut machine, mut tracker) = machine(|options| {
+            options.rules = only_web();
+            options.recheck = true;
+        });
         machine.start(9, 1, "web", SECOND);
         machine.update(&mut tracker);
         machine.start(10, 1, "sh", started).cpu.minflt = 20;
@@ -138,7 +123,7 @@ fn a_process_that_joins_a_group_brings_its_counts_since_the_first_snapshot() {
 #[test]
 fn a_young_child_stays_with_its_parents_group_when_they_end() {
     let rules = named(&[("shells", "sh")]);
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|options| options.rules = rules));
+    let (mut machine, mut tracker) = machine(|options| options.rules = rules);
     machine.start(10, 1, "sh", SECOND);
     machine.update(&mut tracker);
     machine.start(11, 10, "leaf", FIRST + SECOND - 1000);
@@ -155,8 +140,7 @@ fn a_young_child_stays_with_its_parents_group_when_they_end() {
 #[test]
 fn names_are_looked_at_again_only_while_the_process_is_young() {
     let only_web = || named(&[("web", "web")]);
-    let mut machine = Machine::default();
-    let mut tracker = tracker(|options| {
+    let (mut machine, mut tracker) = machine(|options| {
         options.rules = only_web();
         options.children = false;
         options.recheck = true;
@@ -175,8 +159,7 @@ fn names_are_looked_at_again_only_while_the_process_is_young() {
 fn children_belong_to_their_parents_group_unless_they_have_one() {
     let rules = || named(&[("shells", "sh"), ("db", "db")]);
     for children in [true, false] {
-        let mut machine = Machine::default();
-        let mut tracker = tracker(|options| {
+        let (mut machine, mut tracker) = machine(|options| {
             options.rules = rules();
             options.children = children;
         });
@@ -207,7 +190,7 @@ fn children_belong_to_their_parents_group_unless_they_have_one() {
 
 #[test]
 fn an_unreadable_process_is_described_at_the_next_update() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND);
     machine.unreadable.push(10);
     machine.update(&mut tracker);
@@ -220,7 +203,7 @@ fn an_unreadable_process_is_described_at_the_next_update() {
 
 #[test]
 fn the_name_of_a_group_is_escaped_in_its_label() {
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, r#"a"b\c"#, SECOND);
     machine.update(&mut tracker);
     let group = group(&tracker, r#"a"b\c"#).expect("the group exists");
@@ -230,7 +213,7 @@ fn the_name_of_a_group_is_escaped_in_its_label() {
 #[test]
 fn names_alone_select() {
     let rules = Rules::of_names(&["web".into()], None).unwrap();
-    let (mut machine, mut tracker) = (Machine::default(), tracker(|options| options.rules = rules));
+    let (mut machine, mut tracker) = machine(|options| options.rules = rules);
     machine.start(10, 1, "web", SECOND);
     machine.start(11, 1, "db", SECOND);
     machine.update(&mut tracker);
@@ -240,8 +223,7 @@ fn names_alone_select() {
 #[test]
 fn a_child_that_no_rule_names_is_of_its_parent_in_the_end_too() {
     let rules = named(&[("all", "parent")]);
-    let mut tracker = tracker(|options| options.rules = rules);
-    let mut machine = Machine::default();
+    let (mut machine, mut tracker) = machine(|options| options.rules = rules);
     machine.start(1, 0, "init", SECOND);
     machine.ended = Some(Vec::new());
     machine.update(&mut tracker);
