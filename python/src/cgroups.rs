@@ -9,7 +9,7 @@ use std::{
 use fastproc::cgroups::Source;
 use fastproc_columns::{
     Value,
-    cgroups::{self, COLUMNS, Column, Filter, Reader, Sort},
+    cgroups::{self, COLUMNS, Column, Filter, Lookup, Reader, Sort},
 };
 use pyo3::{exceptions::PyValueError, prelude::*, sync::MutexExt, types::PyDict};
 
@@ -65,8 +65,8 @@ impl Cgroups {
             .map(str::parse)
             .transpose()
             .map_err(PyValueError::new_err)?;
-        let filtered = filter.iter().flat_map(Filter::columns);
-        let sorted = sort.iter().map(|sort| sort.column);
+        let filtered = filter.iter().flat_map(Filter::fields);
+        let sorted = sort.iter().flat_map(Sort::fields);
         let used = columns.iter().copied().chain(filtered).chain(sorted);
         let used: Vec<_> = used.collect();
         let reader = py
@@ -92,13 +92,13 @@ impl Cgroups {
         py.detach(|| reader.read())
             .map_err(|error| errors::to_py_err(py, &error))?;
         let mut rows = reader.rows();
-        rows.arrange(self.sort.as_ref(), false);
-        if let Some(filter) = &self.filter {
-            rows.retain(filter);
-        }
+        rows.arrange(self.sort.as_ref(), None, self.filter.as_ref());
+        let mut lookup = Lookup::default();
         let all = PyDict::new(py);
         for column in &self.columns {
-            let values = rows.iter().map(|row| object(py, column.value(row)));
+            let values = rows
+                .iter()
+                .map(|row| object(py, column.value(row, &mut lookup)));
             all.set_item(column.key(), values.collect::<PyResult<Vec<_>>>()?)?;
         }
         Ok(all)

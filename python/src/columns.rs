@@ -92,8 +92,8 @@ impl Subject {
     /// The value of a row of this snapshot.
     pub fn value<'x>(
         self,
-        row: &Row<'x>,
-        snapshot: &Snapshot<'x>,
+        row: &'x Row<'_>,
+        snapshot: &Snapshot<'_>,
         lookup: &'x mut Lookup,
     ) -> Value<'x> {
         match self {

@@ -1,8 +1,7 @@
 //! `fastproc cgroups`: the table of cgroups.
 
-mod write;
-
 use std::{
+    collections::HashSet,
     io::{self, Write},
     process::ExitCode,
     time::{Duration, Instant},
@@ -14,12 +13,20 @@ use fastproc::{
     frozen,
 };
 use fastproc_columns::{
-    cgroups::{self as columns, COLUMNS, Column, Filter, Reader, Sort},
+    cgroups::{self as columns, COLUMNS, Column, Filter, Lookup, Reader, Sort},
     parse_interval,
 };
 
-use self::write::{Format, Writer};
-use crate::{NO, completed::completed, failure::Failure, output::Output, privileges, terminal};
+use crate::{
+    NO,
+    completed::completed,
+    failure::Failure,
+    format::{Follows, Format, Layout, Rows},
+    output::{Output, OutputError},
+    privileges,
+    redraw::Redraw,
+    terminal,
+};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -168,6 +175,9 @@ impl Source {
     }
 }
 
+/// What is left for the path by leaving out other columns.
+const ROOM_FOR_PATH: usize = 24;
+
 /// A value is known only over an interval.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is known only over an interval: add --interval")]
@@ -181,8 +191,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         args.fields.clone()
     };
-    let named = args.sort.iter().map(|sort| sort.column);
-    let named = named.chain(args.filter.iter().flat_map(Filter::columns));
+    let named = args.sort.iter().flat_map(Sort::fields);
+    let named = named.chain(args.filter.iter().flat_map(Filter::fields));
     let used: Vec<_> = shown.iter().copied().chain(named).collect();
     if !is_repeated && let Some(filter) = &args.filter {
         filter.check_for_one_snapshot()?;
@@ -190,9 +200,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !is_repeated && let Some(rate) = used.iter().find(|column| column.is_rate) {
         return Err(NeedsInterval(rate.name).into());
     }
-    let by_memory: Option<Sort> = if is_repeated { "-cpu" } else { "-memory" }.parse().ok();
-    let by_default = by_memory.iter().map(|sort| sort.column);
-    let columns: Vec<_> = used.iter().copied().chain(by_default).collect();
+    let by_default: Sort = if is_repeated { "-cpu" } else { "-memory" }.parse()?;
+    let columns: Vec<_> = used.iter().copied().chain(by_default.fields()).collect();
+    let by_default = (!args.tree).then_some(&by_default);
     let mut reader = Reader::open(&columns, args.source.kind(), !is_repeated)?;
     privileges::drop()?;
     let format = match (args.json, args.csv) {
@@ -200,14 +210,18 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         (_, true) => Format::Csv,
         _ => args.format,
     };
-    let mut writer = Writer::new(
-        shown,
-        format,
-        !args.no_headers,
-        args.fields.is_empty(),
-        is_repeated,
-    );
-    writer.no_formulas = args.no_formulas;
+    let mut redraw = Redraw::new(is_repeated, format);
+    let mut writer = format.writer(Layout {
+        headings: !args.no_headers,
+        may_drop: args.fields.is_empty(),
+        room_for_last: ROOM_FOR_PATH,
+        follows: Follows::after(redraw.as_ref()),
+        no_formulas: args.no_formulas,
+        ..Layout::new(shown.into_iter().map(Into::into).collect())
+    });
+    let has_total = format == Format::Table && !args.no_headers;
+    let tree = args.tree.then(HashSet::new);
+    let mut lookup = Lookup::default();
     warn(reader.cgroups(), format);
     let mut any = false;
     let mut output = Output::default();
@@ -215,24 +229,49 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut left_out = 0;
     for times in 0.. {
         reader.read()?;
-        let more = more(&mut left_out, reader.cgroups().last().left_out());
-        if let Some(count) = more.filter(|_| times == 0 || !writer.redraws_total()) {
+        let last = reader.cgroups().last();
+        // The totals that are drawn in place tell it, and other text would disturb the drawing.
+        let is_told = times > 0 && has_total && redraw.is_some();
+        if let Some(count) = more(&mut left_out, last.left_out()).filter(|_| !is_told) {
             say_left_out(count);
         }
         if times > 0 || !is_repeated {
             let mut rows = reader.rows();
             rows.arrange(
-                args.sort
-                    .as_ref()
-                    .or(by_memory.as_ref().filter(|_| !args.tree)),
-                args.tree,
+                args.sort.as_ref().or(by_default),
+                tree.as_ref(),
+                args.filter.as_ref(),
             );
-            if let Some(filter) = &args.filter {
-                rows.retain(filter);
-            }
             let top = args.top.unwrap_or(usize::MAX);
             any |= !rows.is_empty() && top > 0;
-            writer.write(reader.cgroups(), &rows, args.tree, top, &mut output)?;
+            let room = redraw.as_ref().map_or(usize::MAX, Redraw::rows);
+            let shown = Rows {
+                document: format!(
+                    r#"{{"source":"{}","boottime_ns":{},"left_out":{},"cgroups":["#,
+                    reader.cgroups().source(),
+                    last.began_ns(),
+                    last.left_out(),
+                ),
+                boottime_ns: is_repeated.then(|| last.began_ns()),
+                shown: Box::new(rows.iter().copied().take(top.min(room))),
+            };
+            let total = has_total.then(|| rows.total());
+            let mut table = Vec::new();
+            let to: &mut dyn Write = if redraw.is_some() {
+                &mut table
+            } else {
+                &mut output
+            };
+            let written = writer.write(shown, &mut lookup, to);
+            written.map_err(OutputError::from)?;
+            let written = match (&mut redraw, total) {
+                (Some(redraw), total) => redraw.draw(&table, total.as_deref(), &mut output),
+                (None, Some(total)) if terminal::is_standard_output() => {
+                    writeln!(output, "\n{total}")
+                }
+                _ => Ok(()),
+            };
+            written.map_err(OutputError::from)?;
             output.finish()?;
             if Some(times) == args.count {
                 break;

@@ -23,10 +23,10 @@ use self::feed::{Feed, Stops};
 use crate::{
     NO,
     failure::Failure,
+    format::{Column, Follows, Format, Layout, RowWriter, Rows},
     output::{Output, OutputError},
     privileges,
     ps::{
-        format::{Column, Follows, Format, Layout, RowWriter, Rows},
         help::field_parser,
         selection::{Select, Selection},
     },
@@ -201,11 +201,10 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let mut feed = Feed::open(args.execs, cmdlines)?;
     privileges::drop()?;
     let layout = Layout {
-        columns,
         headings: !args.no_headers,
-        may_drop: false,
         follows: Follows::Continued,
         no_formulas: args.no_formulas,
+        ..Layout::new(columns)
     };
     // A service hides what this user may not see.
     let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();
@@ -368,14 +367,7 @@ impl Stream {
     }
 
     fn write(&mut self, row: Option<&Row<'_>>) -> Result<(), OutputError> {
-        let rows = Rows {
-            stats: None,
-            processes: 0,
-            ended: None,
-            threads: false,
-            repeated: false,
-            shown: Box::new(row.copied().into_iter()),
-        };
+        let rows = Rows::of_events(row.copied().into_iter());
         let (writer, lookup) = (&mut self.writer, &mut self.lookup);
         Ok(writer.write(rows, lookup, &mut self.output)?)
     }
@@ -390,13 +382,7 @@ mod tests {
         let host = Host::read().expect("facts about this machine");
         let mut stream = Stream {
             lookup: Lookup::new(&host, true).expect("a lookup"),
-            writer: Format::Ndjson.writer(Layout {
-                columns: Vec::new(),
-                headings: false,
-                may_drop: false,
-                follows: Follows::Continued,
-                no_formulas: false,
-            }),
+            writer: Format::Ndjson.writer(Layout::new(Vec::new())),
             selection: Selection::default(),
             filter: None,
             execs: false,

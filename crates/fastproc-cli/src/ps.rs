@@ -1,11 +1,9 @@
 //! `fastproc ps`: the process table.
 
 mod args;
-pub mod format;
 pub mod help;
 mod plan;
 mod ps1;
-pub mod redraw;
 #[cfg(test)]
 mod round_trip;
 mod screen;
@@ -23,12 +21,18 @@ use fastproc::{Baseline, Collector, Fields, Texts, frozen};
 use fastproc_columns::{Field, Filter, Lookup, Sort, Sorter};
 
 use self::{
-    format::{Column, Format},
     plan::{Plan, UsageError},
-    redraw::Redraw,
     screen::Screen,
 };
-use crate::{NO, failure::Failure, output::Output, privileges, terminal};
+use crate::{
+    NO,
+    failure::Failure,
+    format::{Column, Format},
+    output::Output,
+    privileges,
+    redraw::Redraw,
+    terminal,
+};
 
 pub use self::{args::Args, translate::as_in_ps};
 
@@ -108,9 +112,9 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         repeated: args.interval.is_some(),
         quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
         warns: !args.quiet,
-        redraw: redraw(args.interval, format),
+        redraw: Redraw::new(args.interval.is_some(), format),
         sorter: if like_ps {
-            Sorter::by_shown(ps1::write_sorted)
+            <Sorter>::by_shown(ps1::write_sorted)
         } else {
             Sorter::default()
         },
@@ -128,11 +132,6 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::from(NO)
     })
-}
-
-/// Draws each table over the previous one. `None`: below it.
-fn redraw(interval: Option<Duration>, format: Format) -> Option<Redraw> {
-    Redraw::new().filter(|_| interval.is_some() && format == Format::Table)
 }
 
 /// The groups of fields that the columns, the order and the filter need.

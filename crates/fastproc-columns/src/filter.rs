@@ -10,54 +10,33 @@ mod unescape;
 
 use std::{cmp::Ordering, str::FromStr};
 
-use fastproc::Fields;
 use regex::bytes::Regex;
 
 pub(crate) use self::decimal::LiteralError;
 use self::literal::Literal;
 pub use self::{date::parse_as_of as parse_date, parse::FilterError};
 use crate::{
-    field::{self, Field, UnknownField},
-    row::{Lookup, Row},
-    value::{Unit, Value},
+    field::Field,
+    subject::{Processes, Subject},
 };
 
-/// A field that a filter can compare, of processes or of cgroups.
-pub(crate) trait Named: Copy {
-    fn find(name: &str) -> Result<Self, UnknownField>;
-    fn name(self) -> &'static str;
-    fn unit(self) -> Unit;
-    fn key(self) -> String;
-    fn is_rate(self) -> bool;
-}
-
-/// A row, from which a filter takes values.
-pub(crate) trait Values<F> {
-    fn value(&mut self, field: F) -> Value<'_>;
-    fn write_for_table(&mut self, field: F, to: &mut Vec<u8>);
-}
-
-/// A condition on a process or thread. Its result is true, false or unknown.
+/// A condition on a row. Its result is true, false or unknown.
 #[derive(Clone, Debug)]
-pub struct Filter(Condition<&'static Field>);
-
-/// A condition on fields.
-#[derive(Clone, Debug)]
-pub(crate) struct Condition<F> {
-    root: Node<F>,
+pub struct Filter<S: Subject = Processes> {
+    root: Node<S>,
     /// The error if it is used on a single snapshot: it compares a rate.
     rate: Option<FilterError>,
 }
 
 #[derive(Clone, Debug)]
-enum Node<F> {
+enum Node<S: Subject> {
     /// A field whose value is true or false.
-    Truth(F),
-    Compare(F, Operator, Literal),
-    Match(F, Regex),
-    Not(Box<Node<F>>),
-    All(Vec<Node<F>>),
-    Any(Vec<Node<F>>),
+    Truth(&'static Field<S>),
+    Compare(&'static Field<S>, Operator, Literal),
+    Match(&'static Field<S>, Regex),
+    Not(Box<Node<S>>),
+    All(Vec<Node<S>>),
+    Any(Vec<Node<S>>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,82 +62,7 @@ impl Operator {
     }
 }
 
-impl FromStr for Filter {
-    type Err = FilterError;
-
-    fn from_str(text: &str) -> Result<Self, FilterError> {
-        text.parse().map(Self)
-    }
-}
-
-impl Filter {
-    /// The groups of fields that the condition needs.
-    pub fn needs(&self) -> Fields {
-        let fields = self.fields().into_iter();
-        fields.fold(Fields::empty(), |needs, field| needs | field.needs)
-    }
-
-    /// The fields that the condition compares.
-    pub fn fields(&self) -> Vec<&'static Field> {
-        self.0.fields()
-    }
-
-    /// Checks that the filter can be used on a single snapshot, that is, it compares no rates.
-    ///
-    /// # Errors
-    /// If the filter compares a rate, which needs an interval between two snapshots.
-    pub fn check_for_one_snapshot(&self) -> Result<(), FilterError> {
-        self.0.check_for_one_snapshot()
-    }
-
-    /// Whether the row meets the condition for certain.
-    pub fn admits(&self, row: &Row<'_>, lookup: &mut Lookup) -> bool {
-        let mut scratch = std::mem::take(&mut lookup.scratch);
-        let admitted = self.0.admits(&mut OfProcess { row, lookup }, &mut scratch);
-        lookup.scratch = scratch;
-        admitted
-    }
-}
-
-impl Named for &'static Field {
-    fn find(name: &str) -> Result<Self, UnknownField> {
-        field::find(name)
-    }
-
-    fn name(self) -> &'static str {
-        self.name
-    }
-
-    fn unit(self) -> Unit {
-        self.unit
-    }
-
-    fn key(self) -> String {
-        Field::key(self)
-    }
-
-    fn is_rate(self) -> bool {
-        self.is_rate
-    }
-}
-
-/// The row of a process or thread.
-struct OfProcess<'a, 'r> {
-    row: &'a Row<'r>,
-    lookup: &'a mut Lookup,
-}
-
-impl Values<&'static Field> for OfProcess<'_, '_> {
-    fn value(&mut self, field: &'static Field) -> Value<'_> {
-        field.value(self.row, self.lookup)
-    }
-
-    fn write_for_table(&mut self, field: &'static Field, to: &mut Vec<u8>) {
-        field.write_for_table(self.row, self.lookup, to);
-    }
-}
-
-impl<F: Named> FromStr for Condition<F> {
+impl<S: Subject> FromStr for Filter<S> {
     type Err = FilterError;
 
     fn from_str(text: &str) -> Result<Self, FilterError> {
@@ -167,24 +71,39 @@ impl<F: Named> FromStr for Condition<F> {
     }
 }
 
-impl<F: Copy> Condition<F> {
-    pub(crate) fn fields(&self) -> Vec<F> {
+impl<S: Subject> Filter<S> {
+    /// The groups of fields that the condition needs.
+    pub fn needs(&self) -> S::Fields {
+        let fields = self.fields().into_iter();
+        fields.map(|field| field.needs).collect()
+    }
+
+    /// The fields that the condition compares.
+    pub fn fields(&self) -> Vec<&'static Field<S>> {
         let mut fields = Vec::new();
         self.root.fields(&mut fields);
         fields
     }
 
-    pub(crate) fn check_for_one_snapshot(&self) -> Result<(), FilterError> {
+    /// Checks that the filter can be used on a single snapshot, that is, it compares no rates.
+    ///
+    /// # Errors
+    /// If the filter compares a rate, which needs an interval between two snapshots.
+    pub fn check_for_one_snapshot(&self) -> Result<(), FilterError> {
         self.rate.clone().map_or(Ok(()), Err)
     }
 
-    pub(crate) fn admits(&self, row: &mut impl Values<F>, scratch: &mut Vec<u8>) -> bool {
-        self.root.test(row, true, scratch) == Some(true)
+    /// Whether the row meets the condition for certain.
+    pub fn admits(&self, row: &S::Row<'_>, lookup: &mut S::Lookup) -> bool {
+        let mut scratch = std::mem::take(S::scratch(lookup));
+        let admitted = self.root.test(row, lookup, true, &mut scratch) == Some(true);
+        *S::scratch(lookup) = scratch;
+        admitted
     }
 }
 
-impl<F: Copy> Node<F> {
-    fn fields(&self, to: &mut Vec<F>) {
+impl<S: Subject> Node<S> {
+    fn fields(&self, to: &mut Vec<&'static Field<S>>) {
         match self {
             Self::Truth(field) | Self::Compare(field, ..) | Self::Match(field, _) => {
                 to.push(*field);
@@ -196,18 +115,24 @@ impl<F: Copy> Node<F> {
 
     /// `None`: not known. A condition on an unknown value is unknown, unless the other conditions decide. A condition that
     /// the missing end of a cut command line decides is `wanted`: what admits the row, which would else be missed.
-    fn test(&self, row: &mut impl Values<F>, wanted: bool, scratch: &mut Vec<u8>) -> Option<bool> {
+    fn test(
+        &self,
+        row: &S::Row<'_>,
+        lookup: &mut S::Lookup,
+        wanted: bool,
+        scratch: &mut Vec<u8>,
+    ) -> Option<bool> {
         match self {
-            Self::Truth(field) => row.value(*field).truth(),
+            Self::Truth(field) => field.value(row, lookup).truth(),
             Self::Compare(field, Operator::Equal, literal) => {
-                literal.equals(*field, row, wanted, scratch)
+                literal.equals(field, (row, lookup), wanted, scratch)
             }
             Self::Compare(field, Operator::NotEqual, literal) => {
-                let equals = literal.equals(*field, row, !wanted, scratch);
+                let equals = literal.equals(field, (row, lookup), !wanted, scratch);
                 equals.map(|equals| !equals)
             }
             Self::Compare(field, operator, literal) => {
-                let value = row.value(*field);
+                let value = field.value(row, lookup);
                 if literal.may_begin_with(&value, scratch) {
                     return Some(wanted);
                 }
@@ -215,7 +140,7 @@ impl<F: Copy> Node<F> {
                 Some(operator.holds(ordering))
             }
             Self::Match(field, pattern) => {
-                let value = row.value(*field);
+                let value = field.value(row, lookup);
                 let is_cut = value.is_cut();
                 let text = value.text(scratch)?;
                 let found = pattern.find(text);
@@ -224,18 +149,20 @@ impl<F: Copy> Node<F> {
                 }
                 Some(found.is_some())
             }
-            Self::Not(node) => node.test(row, !wanted, scratch).map(|truth| !truth),
-            Self::All(nodes) => decide(nodes, false, |node| node.test(row, wanted, scratch)),
-            Self::Any(nodes) => decide(nodes, true, |node| node.test(row, wanted, scratch)),
+            Self::Not(node) => node.test(row, lookup, !wanted, scratch).map(|truth| !truth),
+            Self::All(nodes) => {
+                decide(nodes, false, |node| node.test(row, lookup, wanted, scratch))
+            }
+            Self::Any(nodes) => decide(nodes, true, |node| node.test(row, lookup, wanted, scratch)),
         }
     }
 }
 
 /// Returns `decisive` if any node is, and the contrary if all nodes are the contrary.
-fn decide<F>(
-    nodes: &[Node<F>],
+fn decide<S: Subject>(
+    nodes: &[Node<S>],
     decisive: bool,
-    mut test: impl FnMut(&Node<F>) -> Option<bool>,
+    mut test: impl FnMut(&Node<S>) -> Option<bool>,
 ) -> Option<bool> {
     let mut result = Some(!decisive);
     for node in nodes {
@@ -250,9 +177,10 @@ fn decide<F>(
 
 #[cfg(test)]
 mod tests {
-    use fastproc::{Process, record::Record};
+    use fastproc::{Fields, Process, record::Record};
 
     use super::*;
+    use crate::row::{Lookup, Row};
 
     fn record() -> Record {
         let mut record = Record::default();

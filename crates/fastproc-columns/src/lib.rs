@@ -1,4 +1,4 @@
-//! The columns of a process table: fields by name, their values, filters and order.
+//! The columns of tables of processes and of cgroups: fields by name, their values, filters and order.
 //!
 //! All programs that show processes (`fastproc ps`, a screen, another language) use the same names:
 //! - [`FIELDS`] has every [`Field`]: its name and aliases as in proc(5) and ps(1), the groups of
@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+mod cells;
 pub mod cgroups;
 mod duration;
 pub mod escape;
@@ -37,14 +38,17 @@ mod names;
 pub mod number;
 mod row;
 mod sort;
+mod subject;
 mod tree;
 mod value;
 
+pub use cells::Cells;
 pub use duration::{DurationError, is_interval, parse_duration, parse_interval};
 pub use field::{FIELDS, Field, UnknownField, short_container_id};
 pub use filter::{Filter, FilterError, parse_date};
 pub use names::Names;
 pub use row::{Event, Lookup, Row};
 pub use sort::{Ranked, RowList, Sort, Sorter};
+pub use subject::{Processes, Subject};
 pub use tree::{Branch, Forest, forest};
 pub use value::{Kind, Unit, Value, arguments};

@@ -2,27 +2,28 @@
 
 use std::{cmp::Ordering, ops::Range, str::FromStr};
 
-use fastproc::{Fields, Snapshot};
+use fastproc::Snapshot;
 
 use crate::{
-    field::{self, Field, UnknownField},
-    row::{Lookup, Row},
+    field::{Field, UnknownField},
+    row::Row,
+    subject::{Processes, Subject},
     value::Value,
 };
 
 /// The keys to sort by. The first key decides, the next one among equal values.
 #[derive(Clone, Debug)]
-pub struct Sort {
-    keys: Vec<Key>,
+pub struct Sort<S: Subject = Processes> {
+    keys: Vec<Key<S>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Key {
-    field: &'static Field,
+struct Key<S: Subject> {
+    field: &'static Field<S>,
     descending: bool,
 }
 
-impl FromStr for Sort {
+impl<S: Subject> FromStr for Sort<S> {
     type Err = UnknownField;
 
     /// Parses names of fields separated by commas; a minus sign before a name means largest first.
@@ -32,7 +33,7 @@ impl FromStr for Sort {
                 Some(name) => (name, true),
                 None => (text.strip_prefix('+').unwrap_or(text), false),
             };
-            let field = field::find(name)?;
+            let field = Field::find(name)?;
             Ok(Key { field, descending })
         };
         let keys = text.split(',').map(key).collect::<Result<_, _>>()?;
@@ -40,15 +41,20 @@ impl FromStr for Sort {
     }
 }
 
-impl Sort {
+impl<S: Subject> Sort<S> {
+    /// The first field, and whether its largest value comes first.
+    pub fn first(&self) -> (&'static Field<S>, bool) {
+        (self.keys[0].field, self.keys[0].descending)
+    }
+
     /// The fields of the keys.
-    pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
+    pub fn fields(&self) -> impl Iterator<Item = &'static Field<S>> {
         self.keys.iter().map(|key| key.field)
     }
 
     /// The field and whether its largest value comes first, if there is one key, whose values are numbers.
     #[doc(hidden)]
-    pub fn by_number(&self) -> Option<(&'static Field, bool)> {
+    pub fn by_number(&self) -> Option<(&'static Field<S>, bool)> {
         match self.keys.as_slice() {
             [key] if key.field.kind().is_number() => Some((key.field, key.descending)),
             _ => None,
@@ -56,14 +62,13 @@ impl Sort {
     }
 
     /// The groups of fields that the keys need.
-    pub fn needs(&self) -> Fields {
-        self.fields()
-            .fold(Fields::empty(), |needs, field| needs | field.needs)
+    pub fn needs(&self) -> S::Fields {
+        self.fields().map(|field| field.needs).collect()
     }
 }
 
 /// A list of rows, stored or made on demand. Storing thousands costs more than making each twice.
-pub trait RowList<'a> {
+pub trait RowList<'a, S: Subject = Processes> {
     /// The number of rows.
     fn len(&self) -> usize;
 
@@ -73,15 +78,15 @@ pub trait RowList<'a> {
     }
 
     /// The row at this index, which is less than [`len`](Self::len).
-    fn row(&self, place: usize) -> Row<'a>;
+    fn row(&self, place: usize) -> S::Row<'a>;
 }
 
-impl<'a> RowList<'a> for [Row<'a>] {
+impl<'a, S: Subject> RowList<'a, S> for [S::Row<'a>] {
     fn len(&self) -> usize {
         self.len()
     }
 
-    fn row(&self, place: usize) -> Row<'a> {
+    fn row(&self, place: usize) -> S::Row<'a> {
         self[place]
     }
 }
@@ -115,7 +120,7 @@ type Number = ((bool, u64), (u32, u32), u32);
 pub struct Ranked {
     /// [`Value::rank`](crate::Value::rank) of the number.
     pub rank: Option<u64>,
-    /// [`Row::ids`].
+    /// [`Subject::place`].
     pub ids: (u32, u32),
     /// What [`Sorter::order_ranked`] returns for the row.
     pub at: u32,
@@ -123,12 +128,13 @@ pub struct Ranked {
 
 /// Appends the text that decides the order of a row in a field. Returns false, and appends nothing, if the value decides.
 #[doc(hidden)]
-pub type Shown = fn(&Field, &Row<'_>, &mut Lookup, &mut Vec<u8>) -> bool;
+pub type Shown<S> =
+    fn(&Field<S>, &<S as Subject>::Row<'_>, &mut <S as Subject>::Lookup, &mut Vec<u8>) -> bool;
 
 /// Sorts rows. Its memory is used again for the next snapshot.
 #[derive(Debug, Default)]
-pub struct Sorter {
-    shown: Option<Shown>,
+pub struct Sorter<S: Subject = Processes> {
+    shown: Option<Shown<S>>,
     /// Indices of rows, in order.
     order: Vec<u32>,
     /// All values are fetched before the first comparison: a value that changes during sorting would break the
@@ -139,10 +145,10 @@ pub struct Sorter {
     numbers: Vec<Number>,
 }
 
-impl Sorter {
+impl<S: Subject> Sorter<S> {
     /// Sorts by texts as they are shown elsewhere than in a table of fastproc.
     #[doc(hidden)]
-    pub fn by_shown(shown: Shown) -> Self {
+    pub fn by_shown(shown: Shown<S>) -> Self {
         Self {
             shown: Some(shown),
             ..Self::default()
@@ -151,31 +157,31 @@ impl Sorter {
 
     /// Returns the first `top` rows in the order of `sort`. Rows with unknown values come last, and equal ones in the
     /// order of their ids.
-    pub fn first<'s, 'a, R: RowList<'a> + ?Sized>(
+    pub fn first<'s, 'a, R: RowList<'a, S> + ?Sized>(
         &'s mut self,
-        sort: &Sort,
+        sort: &Sort<S>,
         top: usize,
         rows: &'s R,
-        lookup: &mut Lookup,
-    ) -> impl ExactSizeIterator<Item = Row<'a>> + use<'s, 'a, R> {
+        lookup: &mut S::Lookup,
+    ) -> impl ExactSizeIterator<Item = S::Row<'a>> + use<'s, 'a, S, R> {
         let order = self.order(sort, top, rows, lookup);
         order.iter().map(move |&at| rows.row(at as usize))
     }
 
     /// Like [`first`](Self::first), but returns indices into `rows`.
-    pub fn order<'a, R: RowList<'a> + ?Sized>(
+    pub fn order<'a, R: RowList<'a, S> + ?Sized>(
         &mut self,
-        sort: &Sort,
+        sort: &Sort<S>,
         top: usize,
         rows: &R,
-        lookup: &mut Lookup,
+        lookup: &mut S::Lookup,
     ) -> &[u32] {
         if let Some((field, descending)) = sort.by_number() {
             let ranked = (0..rows.len()).map(|at| {
                 let row = rows.row(at);
                 Ranked {
                     rank: field.value(&row, lookup).rank(),
-                    ids: row.ids(),
+                    ids: S::place(&row),
                     at: at as u32,
                 }
             });
@@ -190,7 +196,7 @@ impl Sorter {
             ..
         } = self;
         order.extend(0..rows.len() as u32);
-        let ids = |at: u32| rows.row(at as usize).ids();
+        let ids = |at: u32| S::place(&rows.row(at as usize));
         let compare = |&a: &u32, &b: &u32| {
             let ranks = |at: u32| &ranks[at as usize * sort.keys.len()..][..sort.keys.len()];
             compare(sort, ranks(a), ranks(b), texts).then_with(|| ids(a).cmp(&ids(b)))
@@ -224,14 +230,19 @@ impl Sorter {
         &self.order
     }
 
-    fn rank<'a, R: RowList<'a> + ?Sized>(&mut self, sort: &Sort, rows: &R, lookup: &mut Lookup) {
+    fn rank<'a, R: RowList<'a, S> + ?Sized>(
+        &mut self,
+        sort: &Sort<S>,
+        rows: &R,
+        lookup: &mut S::Lookup,
+    ) {
         self.ranks.clear();
         self.texts.clear();
         for at in 0..rows.len() {
             let row = rows.row(at);
             for key in &sort.keys {
                 let start = self.texts.len();
-                let is_shown = |shown: Shown| shown(key.field, &row, lookup, &mut self.texts);
+                let is_shown = |shown: Shown<S>| shown(key.field, &row, lookup, &mut self.texts);
                 let rank = if self.shown.is_some_and(is_shown) {
                     Value::Text(&self.texts[start..]).rank()
                 } else {
@@ -261,8 +272,8 @@ fn keep_first<T>(items: &mut Vec<T>, top: usize, mut compare: impl FnMut(&T, &T)
     items.sort_unstable_by(compare);
 }
 
-fn compare(sort: &Sort, a: &[Rank], b: &[Rank], texts: &[u8]) -> Ordering {
-    let by_key = |((key, a), b): ((&Key, &Rank), &Rank)| match (a.rank, b.rank) {
+fn compare<S: Subject>(sort: &Sort<S>, a: &[Rank], b: &[Rank], texts: &[u8]) -> Ordering {
+    let by_key = |((key, a), b): ((&Key<S>, &Rank), &Rank)| match (a.rank, b.rank) {
         (Some(rank_a), Some(rank_b)) => {
             let ordering = rank_a
                 .cmp(&rank_b)
@@ -289,6 +300,7 @@ mod tests {
     use fastproc::{Fields, Process, record::Record};
 
     use super::*;
+    use crate::row::Lookup;
 
     fn record(pid: u32, comm: &[u8], rss: Option<u64>) -> Record {
         let mut record = Record::default();
@@ -351,7 +363,7 @@ mod tests {
         let rows: Vec<_> = records.iter().map(row).collect();
         let host = fastproc::Host::read().expect("a machine");
         let mut lookup = Lookup::recorded(host, 0);
-        let mut sorter = Sorter::by_shown(|field, row, _, to| {
+        let mut sorter = Sorter::by_shown(|field: &Field, row, _, to| {
             to.extend((field.name == "comm").then(|| row.process.name()[0] ^ 0xff));
             field.name == "comm"
         });

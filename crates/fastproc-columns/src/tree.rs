@@ -1,6 +1,9 @@
-//! Processes below their parents.
+//! Rows below their parents.
 
-use crate::row::Row;
+use crate::{
+    row::Row,
+    subject::{Processes, Subject},
+};
 
 /// Levels that are drawn. Deeper branches do not move further to the right, so a long chain of processes does not make
 /// long lines.
@@ -35,10 +38,10 @@ impl Branch {
     }
 }
 
-/// Puts processes below their parents. Its memory is used again for the next snapshot.
+/// Puts rows below their parents. Its memory is used again for the next snapshot.
 #[derive(Debug, Default)]
-pub struct Forest {
-    by_pid: Vec<(u32, u32)>,
+pub struct Forest<S: Subject = Processes> {
+    by_id: Vec<(S::Id, u32)>,
     first_child: Vec<u32>,
     next_sibling: Vec<u32>,
     roots: Vec<u32>,
@@ -47,14 +50,14 @@ pub struct Forest {
     branches: Vec<Branch>,
 }
 
-impl Forest {
+impl<S: Subject> Forest<S> {
     /// Places every row below that of its parent. Rows without a parent among the rows are the roots; children keep the
-    /// given order. Descendants of a `folded` process are left out.
+    /// given order. Descendants of a `folded` row are left out.
     pub fn arrange(
         &mut self,
-        rows: &[Row<'_>],
+        rows: &[S::Row<'_>],
         order: impl DoubleEndedIterator<Item = u32> + Clone,
-        folded: impl Fn(u32) -> bool,
+        folded: impl Fn(S::Id) -> bool,
     ) -> &[Branch] {
         self.link(rows, order.clone());
         self.seen.clear();
@@ -76,21 +79,20 @@ impl Forest {
     }
 
     /// Makes lists of children, each in the order of the rows. The roots are in reverse order.
-    fn link(&mut self, rows: &[Row<'_>], order: impl DoubleEndedIterator<Item = u32>) {
-        self.by_pid.clear();
-        let pids = rows.iter().zip(0..);
-        self.by_pid
-            .extend(pids.map(|(row, at)| (row.process.pid(), at)));
-        self.by_pid.sort_unstable();
+    fn link(&mut self, rows: &[S::Row<'_>], order: impl DoubleEndedIterator<Item = u32>) {
+        self.by_id.clear();
+        let ids = rows.iter().zip(0..);
+        self.by_id.extend(ids.map(|(row, at)| (S::id(row), at)));
+        self.by_id.sort_unstable();
         for list in [&mut self.first_child, &mut self.next_sibling] {
             list.clear();
             list.resize(rows.len(), NONE);
         }
         self.roots.clear();
         for at in order.rev() {
-            let ppid = rows[at as usize].process.identity().ppid;
-            let parent = self.by_pid.binary_search_by_key(&ppid, |&(pid, _)| pid);
-            match parent.map(|parent| self.by_pid[parent].1) {
+            let above = S::parent(&rows[at as usize]);
+            let parent = self.by_id.binary_search_by_key(&above, |&(id, _)| id);
+            match parent.map(|parent| self.by_id[parent].1) {
                 Ok(parent) if parent != at => {
                     let first = &mut self.first_child[parent as usize];
                     self.next_sibling[at as usize] = std::mem::replace(first, at);
@@ -101,7 +103,7 @@ impl Forest {
     }
 
     /// Appends the tree below a root. Folded rows are marked as seen, but not drawn.
-    fn descend(&mut self, root: u32, rows: &[Row<'_>], folded: impl Fn(u32) -> bool) {
+    fn descend(&mut self, root: u32, rows: &[S::Row<'_>], folded: impl Fn(S::Id) -> bool) {
         let branch = |at, depth, open| Branch {
             at,
             depth,
@@ -126,7 +128,7 @@ impl Forest {
             }
             if hidden_below.is_none() {
                 self.branches.push(next);
-                if next.is_parent && next.depth < DEEPEST && folded(rows[at].process.pid()) {
+                if next.is_parent && next.depth < DEEPEST && folded(S::id(&rows[at])) {
                     hidden_below = Some(next.depth);
                 }
             }
@@ -149,7 +151,7 @@ impl Forest {
 ///
 /// Returns for each row its index in `rows`, and the branches before its name: ` \\_ `.
 pub fn forest(rows: &[Row<'_>]) -> Vec<(usize, Vec<u8>)> {
-    let mut forest = Forest::default();
+    let mut forest = Forest::<Processes>::default();
     let branches = forest.arrange(rows, 0..rows.len() as u32, |_| false);
     let drawn = branches.iter().map(|branch| {
         let mut drawn = Vec::new();
@@ -231,7 +233,7 @@ mod tests {
         let records: Vec<_> = processes.iter().map(record).collect();
         let row = |record| Row::new(Process::new(record, &[]));
         let rows: Vec<_> = records.iter().map(row).collect();
-        let mut forest = Forest::default();
+        let mut forest = Forest::<Processes>::default();
         let shown = |forest: &mut Forest, folded: &[u32]| -> Vec<u32> {
             let branches = forest.arrange(&rows, 0..6, |pid| folded.contains(&pid));
             branches

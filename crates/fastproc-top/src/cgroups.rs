@@ -5,7 +5,7 @@ use std::{collections::HashSet, error::Error};
 use fastproc::cgroups::Fields;
 use fastproc_columns::{
     FilterError, UnknownField,
-    cgroups::{self, Column, Filter, Row, Rows, Sort},
+    cgroups::{self, Column, Filter, Lookup, Row, Rows, Sort},
 };
 
 use crate::{history::History, settings::CgroupSettings, window::Window};
@@ -82,21 +82,17 @@ impl Table {
         } else {
             Fields::empty()
         };
-        let columns = self.columns.iter().copied();
-        let filter = self.filter.iter().flat_map(Filter::columns);
-        let columns = columns.chain(filter).chain([self.sort.column]);
-        columns.fold(begin, |needs, column| needs | column.needs)
+        let columns = self.columns.iter().map(|column| column.needs);
+        let filter = self.filter.iter().map(Filter::needs);
+        columns
+            .chain(filter)
+            .fold(begin | self.sort.needs(), Fields::union)
     }
 
     /// Brings rows in order, and leaves out those that are not to be shown.
     pub fn pick(&self, rows: &mut Rows<'_>, tree: bool) {
-        rows.arrange(Some(&self.sort), tree);
-        if tree {
-            rows.fold(&self.folded);
-        }
-        if let Some(filter) = &self.filter {
-            rows.retain(filter);
-        }
+        let tree = tree.then_some(&self.folded);
+        rows.arrange(Some(&self.sort), tree, self.filter.as_ref());
     }
 
     /// Moves the cursor to the cgroup that it follows.
@@ -210,8 +206,10 @@ impl Histories {
     pub fn push(&mut self, row: &Row<'_>, missed: u64) {
         for (history, (name, _)) in self.0.iter_mut().zip(HISTORIES) {
             history.skip(missed);
-            let value = cgroups::find(name).ok().map(|column| column.value(row));
-            history.push(value.and_then(|value| value.number()));
+            let column = cgroups::find(name).ok();
+            let value =
+                column.and_then(|column| column.value(row, &mut Lookup::default()).number());
+            history.push(value);
         }
     }
 }

@@ -407,8 +407,8 @@ impl Screen {
                 return;
             };
             if is_of_cgroups {
-                let sort = &state.cgroups.sort;
-                let other = (sort.column.name == *name).then_some(!sort.largest_first);
+                let (column, is_largest_first) = state.cgroups.sort.first();
+                let other = (column.name == *name).then_some(!is_largest_first);
                 return state.sort_cgroups_by(name, other);
             }
             let (now, descending) = state.sort_key();

@@ -5,11 +5,13 @@ use std::time::Duration;
 use fastproc_columns::{Filter, parse_interval};
 
 use super::{
-    format::{Column, Format},
     help,
     selection::{More, Select},
 };
-use crate::source::Source;
+use crate::{
+    format::{Column, Format},
+    source::Source,
+};
 
 /// List processes.
 ///

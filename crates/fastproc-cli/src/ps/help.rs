@@ -3,8 +3,7 @@
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use fastproc_columns::FIELDS;
 
-use super::format::Column;
-use crate::completed::completed;
+use crate::{completed::completed, format::Column};
 
 /// The text for `-h`.
 pub const SHORT: &str = "\

@@ -6,12 +6,16 @@ use fastproc_columns::Sort;
 
 use super::{
     args::Args,
-    format::{Column, Follows, Format, Layout, RowWriter},
-    ps1, redraw,
+    ps1,
     selection::{Choice, Selection},
     words::Words,
 };
-use crate::{failure::Failure, terminal};
+use crate::{
+    failure::Failure,
+    format::{Column, Follows, Format, Layout, RowWriter},
+    redraw::Redraw,
+    terminal,
+};
 
 /// A combination of arguments that is not possible.
 #[derive(Debug, thiserror::Error)]
@@ -249,15 +253,11 @@ impl Args {
             })
         } else {
             format.writer(Layout {
-                columns: columns.clone(),
                 headings,
                 may_drop,
-                follows: if redraw(self.interval, format).is_some() {
-                    Follows::InPlace
-                } else {
-                    Follows::Apart
-                },
+                follows: Follows::after(Redraw::new(self.interval.is_some(), format).as_ref()),
                 no_formulas: self.no_formulas,
+                ..Layout::new(columns.clone())
             })
         };
         Ok(Plan {

@@ -16,7 +16,7 @@ pub use self::{
     tree::{Tree, in_order},
     values::write_sorted,
 };
-use super::format;
+use crate::format;
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,10 +233,7 @@ pub fn own(columns: &[Column]) -> Vec<format::Column> {
         .filter(|column| !matches!(column.writing, Writing::Dash | Writing::Blank))
     {
         if own.iter().all(|known| known.field.name != column.own.name) {
-            own.push(format::Column {
-                field: column.own,
-                key: column.own.key(),
-            });
+            own.push(column.own.into());
         }
     }
     own

@@ -5,7 +5,7 @@ use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Value};
 use fastproc_testbed::{Options, Testbed};
 use serde_json::Value as Json;
 
-use super::format::json::Member;
+use crate::format::json::Member;
 
 /// The forms of a value, and the name of its column in each.
 fn printed(field: &Field, row: &Row<'_>, lookup: &mut Lookup) -> Vec<(String, String)> {

@@ -3,16 +3,12 @@
 use fastproc::{Baseline, Snapshot, difference::Change, exits::Exit, record::Record};
 use fastproc_columns::{Filter, Lookup, Row, RowList, Sort, Sorter, forest};
 
-use super::{
-    format::{RowWriter, Rows},
-    ps1,
-    redraw::Redraw,
-    selection::Selection,
-    summary::Summary,
-};
+use super::{ps1, selection::Selection, summary::Summary};
 use crate::{
     failure::Failure,
+    format::{RowWriter, Rows},
     output::{Output, OutputError},
+    redraw::Redraw,
     terminal,
 };
 
@@ -102,14 +98,7 @@ impl Screen {
             Box::new(sorted)
         };
         let shown = sorted.len();
-        let rows = Rows {
-            stats: Some(snapshot.stats()),
-            processes: snapshot.len(),
-            ended: exits.map(<[Exit]>::len),
-            threads: self.threads,
-            repeated: self.repeated,
-            shown: Box::new(sorted),
-        };
+        let stats = snapshot.stats();
         let summary = Summary {
             snapshot: *snapshot,
             ended: exits.map(<[Exit]>::len),
@@ -117,7 +106,11 @@ impl Screen {
             threads: self.threads,
             fallback,
         };
-        let stats = snapshot.stats();
+        let rows = Rows {
+            document: summary.document(),
+            boottime_ns: self.repeated.then_some(stats.boottime_ns),
+            shown: Box::new(sorted),
+        };
         let is_wrong = stats.left_out > 0 || self.exited && stats.lost_exits > 0;
         let mut summary = Some(summary).filter(|_| !self.quiet || (is_wrong && self.warns));
         if let Some(redraw) = &mut self.redraw {

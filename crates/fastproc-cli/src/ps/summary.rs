@@ -36,6 +36,34 @@ impl Summary<'_> {
         let _ = io::stderr().write_all(format!("{}\n", self.line()).as_bytes());
     }
 
+    /// How a JSON document begins, up to its list of rows.
+    pub fn document(&self) -> String {
+        let stats = self.snapshot.stats();
+        let mut text = format!(
+            r#"{{"source":"{}","boottime_ns":{},"took_ns":{},"torn":{},"missed":{},"read":{}"#,
+            stats.source,
+            stats.boottime_ns,
+            stats.took.as_nanos(),
+            stats.torn,
+            stats.missed,
+            self.snapshot.len(),
+        );
+        let some = |number: u32| Some(u64::from(number)).filter(|&number| number > 0);
+        let lost = self.ended.map(|_| stats.lost_exits);
+        for (name, number) in [
+            ("disproven", some(stats.disproven)),
+            ("left_out", some(stats.left_out)),
+            ("ended", self.ended.map(|ended| ended as u64)),
+            ("lost_exits", lost),
+        ] {
+            if let Some(number) = number {
+                text.extend([r#",""#, name, r#"":"#, &number.to_string()]);
+            }
+        }
+        let list = if self.threads { "threads" } else { "processes" };
+        text + &format!(r#","{list}":["#)
+    }
+
     /// The line.
     pub fn line(&self) -> String {
         format!("fastproc: {self}")

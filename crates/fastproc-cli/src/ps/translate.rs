@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::ValueEnum;
 use fastproc_columns::Names;
 
-use super::{format::Format, ps1};
+use super::ps1;
+use crate::format::Format;
 
 /// Letters that may follow `-a` and `-x` if ps(1) takes the argument for words: `-ax`, `-aux`, `-axjf`.
 const LETTERS: &str = "axujlsvXfHhcnwroOkTgZ";

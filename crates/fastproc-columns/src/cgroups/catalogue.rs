@@ -1,32 +1,49 @@
-//! The columns of cgroups.
+//! The catalogue of the fields of cgroups.
 
 use fastproc::cgroups::Fields;
 
-use super::Column;
+use super::{Cgroups, Row};
 use crate::{
+    field::{Field, Get},
     limits::{finite, share},
-    value::{Unit, Value},
+    value::{
+        Unit,
+        Value::{self, Real, Text, Truth},
+    },
 };
 
-fn real(value: Option<f64>, factor: f64) -> Option<Value<'static>> {
-    value.map(|value| Value::Real(value * factor))
+/// A value of one group of fields: `of!(cpu, c => c.usage_ns)`.
+macro_rules! of {
+    ($group:ident, $part:ident => $value:expr) => {
+        |row, _| Value::known(row.cgroup.$group().map(|$part| $value), Into::into)
+    };
 }
 
-/// A limit; unknown if it is not set.
-fn limit(value: Option<u64>) -> Option<Value<'static>> {
-    finite(value).map(Value::Unsigned)
+/// The same for a value that the kernel may lack.
+macro_rules! some_of {
+    ($group:ident, $part:ident => $value:expr) => {
+        |row, _| Value::known(row.cgroup.$group().and_then(|$part| $value), Into::into)
+    };
 }
 
-const CPU: Fields = Fields::CPU;
-const MEMORY: Fields = Fields::MEMORY;
-const STAT: Fields = Fields::MEMORY_STAT;
-const IO: Fields = Fields::IO;
-const PRESSURE: Fields = Fields::PRESSURE;
-const NONE: Fields = Fields::empty();
+/// The same for what is known of the row.
+macro_rules! known {
+    ($row:ident => $value:expr) => {
+        |$row, _| Value::known($value, Into::into)
+    };
+}
 
+/// A change since the last snapshot.
+macro_rules! change {
+    ($member:ident * $factor:literal) => {
+        |row, _| Value::known(row.changes.$member, |value| Real(value * $factor))
+    };
+}
+
+/// A share of time that tasks waited, over the interval; without one over the last ten seconds.
 macro_rules! pressure {
-    ($name:literal, $heading:literal, $resource:literal, $kind:literal, $help:literal) => {
-        Column::new($name, $heading, Unit::Percent, PRESSURE, $help, |row| {
+    ($resource:literal, $kind:literal) => {
+        |row, _| {
             let over_interval = row
                 .changes
                 .pressure
@@ -35,353 +52,141 @@ macro_rules! pressure {
                 let averages = row.cgroup.pressure_averages()?.averages;
                 Some(f64::from(averages[$resource * 6 + $kind * 3]) / 100.0)
             };
-            real(over_interval.or_else(last_ten), 1.0)
+            Value::known(over_interval.or_else(last_ten), Real)
+        }
+    };
+}
+
+/// A truth; a table shows yes or no.
+macro_rules! truth {
+    ($name:literal, $help:literal, $member:ident) => {
+        general($name, Unit::Truth, $help, |row, _| {
+            Truth(row.cgroup.record().identity.$member != 0)
+        })
+        .in_table(|row, _| {
+            Text(if row.cgroup.record().identity.$member != 0 {
+                b"yes"
+            } else {
+                b"no"
+            })
         })
     };
 }
 
-/// All columns.
-pub static COLUMNS: &[Column] = &[
-    Column::new(
-        "cpu",
-        "%CPU",
-        Unit::Percent,
-        CPU,
-        "CPU time, in percent of one CPU",
-        |row| real(row.changes.cpu, 100.0),
-    )
-    .rate()
-    .usual(),
-    Column::new(
-        "throttled",
-        "%THROT",
-        Unit::Percent,
-        CPU,
-        "periods in which it was throttled, in percent",
-        |row| real(row.changes.throttled, 100.0),
-    )
-    .rate()
-    .usual(),
-    Column::new(
-        "cpu_time",
-        "TIME",
-        Unit::Time,
-        CPU,
-        "CPU time so far",
-        |row| Some(row.cgroup.cpu()?.usage_ns.into()),
-    )
-    .usual(),
-    Column::new(
-        "user_time",
-        "UTIME",
-        Unit::Time,
-        CPU,
-        "CPU time in user mode",
-        |row| Some(row.cgroup.cpu()?.user_ns.into()),
-    ),
-    Column::new(
-        "system_time",
-        "STIME",
-        Unit::Time,
-        CPU,
-        "CPU time in kernel mode",
-        |row| Some(row.cgroup.cpu()?.system_ns.into()),
-    ),
-    Column::new(
-        "throttled_time",
-        "THROTTLED",
-        Unit::Time,
-        CPU,
-        "time that it was throttled, of all CPUs together",
-        |row| Some(row.cgroup.cpu()?.throttled_ns()?.into()),
-    ),
-    Column::new(
-        "nr_throttled",
-        "NTHROT",
-        Unit::Number,
-        CPU,
-        "periods in which it was throttled",
-        |row| Some(row.cgroup.cpu()?.throttled()?.into()),
-    ),
-    Column::new(
-        "cpu_weight",
-        "WEIGHT",
-        Unit::Number,
-        CPU,
-        "weight for its share of CPU time among siblings",
-        |row| Some(row.cgroup.cpu()?.weight()?.into()),
-    ),
-    Column::new(
-        "cpu_limit",
-        "CPULIM",
-        Unit::Percent,
-        CPU,
-        "limit of CPU time, in percent of one CPU",
-        |row| {
-            let cpu = row.cgroup.cpu()?;
-            let (quota, period) = (finite(cpu.quota_ns())?, cpu.period_ns()?);
-            (period > 0).then(|| Value::Real(quota as f64 / period as f64 * 100.0))
-        },
-    ),
-    Column::new(
-        "memory",
-        "MEMORY",
-        Unit::Bytes,
-        MEMORY,
-        "memory in use: memory.current",
-        |row| Some(row.cgroup.memory()?.current()?.into()),
-    )
-    .usual(),
-    Column::new(
-        "working_set",
-        "WORKING",
-        Unit::Bytes,
-        MEMORY.union(STAT),
-        "memory without inactive file pages",
-        |row| Some(row.working_set()?.into()),
-    )
-    .usual(),
-    Column::new(
-        "anon",
-        "ANON",
-        Unit::Bytes,
-        STAT,
-        "anonymous memory",
-        |row| Some(row.stat(row.lines.anon)?.into()),
-    )
-    .usual(),
-    Column::new("file", "FILE", Unit::Bytes, STAT, "file pages", |row| {
-        Some(row.stat(row.lines.file)?.into())
+/// All fields of cgroups, in the order of the help.
+#[rustfmt::skip]
+pub static COLUMNS: &[Field<Cgroups>] = &[
+    // CPU time
+    cpu("cpu", Unit::Percent, "CPU time, in percent of one CPU", change!(cpu * 100.0)).heading("%CPU").rate(),
+    cpu("throttled", Unit::Percent, "periods in which it was throttled, in percent", change!(throttled * 100.0)).heading("%THROT").rate(),
+    cpu("cpu_time", Unit::Time, "CPU time so far", of!(cpu, c => c.usage_ns)).heading("TIME"),
+    cpu("user_time", Unit::Time, "CPU time in user mode", of!(cpu, c => c.user_ns)).heading("UTIME"),
+    cpu("system_time", Unit::Time, "CPU time in kernel mode", of!(cpu, c => c.system_ns)).heading("STIME"),
+    cpu("throttled_time", Unit::Time, "time that it was throttled, of all CPUs together", some_of!(cpu, c => c.throttled_ns()))
+        .heading("THROTTLED"),
+    cpu("nr_throttled", Unit::Number, "periods in which it was throttled", some_of!(cpu, c => c.throttled())).heading("NTHROT"),
+    cpu("cpu_weight", Unit::Number, "weight for its share of CPU time among siblings", some_of!(cpu, c => c.weight())).heading("WEIGHT"),
+    cpu("cpu_limit", Unit::Percent, "limit of CPU time, in percent of one CPU", |row, _| Value::known(cpu_limit(row), Real)).heading("CPULIM"),
+    // Memory
+    memory("memory", Unit::Bytes, "memory in use: memory.current", some_of!(memory, m => m.current())),
+    memory("working_set", Unit::Bytes, "memory without inactive file pages", known!(row => row.working_set()))
+        .needs(Fields::MEMORY.union(Fields::MEMORY_STAT))
+        .heading("WORKING"),
+    memory_stat("anon", "anonymous memory", known!(row => row.stat(row.lines.anon))),
+    memory_stat("file", "file pages", known!(row => row.stat(row.lines.file))),
+    memory_stat("kernel", "memory of the kernel", known!(row => row.stat(row.lines.kernel))),
+    memory("swap", Unit::Bytes, "swap in use", some_of!(memory, m => m.swap_current())),
+    memory("memory_peak", Unit::Bytes, "the most memory that was ever in use", some_of!(memory, m => m.peak())).heading("PEAK"),
+    memory("memory_max", Unit::Bytes, "limit of memory", some_of!(memory, m => finite(m.max()))).heading("MAX"),
+    memory("memory_high", Unit::Bytes, "memory above which allocations are slowed down", some_of!(memory, m => finite(m.high()))).heading("HIGH"),
+    memory("memory_used", Unit::Percent, "memory in use, in percent of its limit", |row, _| {
+        let used = row.cgroup.memory().and_then(|memory| share(memory.current(), finite(memory.max())));
+        Value::known(used, |used| Real(used * 100.0))
     })
-    .usual(),
-    Column::new(
-        "kernel",
-        "KERNEL",
-        Unit::Bytes,
-        STAT,
-        "memory of the kernel",
-        |row| Some(row.stat(row.lines.kernel)?.into()),
-    ),
-    Column::new("swap", "SWAP", Unit::Bytes, MEMORY, "swap in use", |row| {
-        Some(row.cgroup.memory()?.swap_current()?.into())
-    })
-    .usual(),
-    Column::new(
-        "memory_peak",
-        "PEAK",
-        Unit::Bytes,
-        MEMORY,
-        "the most memory that was ever in use",
-        |row| Some(row.cgroup.memory()?.peak()?.into()),
-    ),
-    Column::new(
-        "memory_max",
-        "MAX",
-        Unit::Bytes,
-        MEMORY,
-        "limit of memory",
-        |row| limit(row.cgroup.memory()?.max()),
-    ),
-    Column::new(
-        "memory_high",
-        "HIGH",
-        Unit::Bytes,
-        MEMORY,
-        "memory above which allocations are slowed down",
-        |row| limit(row.cgroup.memory()?.high()),
-    ),
-    Column::new(
-        "memory_used",
-        "%MAX",
-        Unit::Percent,
-        MEMORY,
-        "memory in use, in percent of its limit",
-        |row| {
-            let memory = row.cgroup.memory()?;
-            real(share(memory.current(), finite(memory.max())), 100.0)
-        },
-    ),
-    Column::new(
-        "oom_kills",
-        "OOM",
-        Unit::Number,
-        MEMORY,
-        "processes killed because memory ran out, so far",
-        |row| Some(row.cgroup.memory()?.oom_kills()?.into()),
-    )
-    .usual(),
-    Column::new(
-        "read_bytes_per_second",
-        "READ/S",
-        Unit::BytesPerSecond,
-        IO,
-        "bytes read from disks, per second",
-        |row| real(row.changes.read, 1.0),
-    )
-    .also("read/s")
-    .rate()
-    .usual(),
-    Column::new(
-        "write_bytes_per_second",
-        "WRITE/S",
-        Unit::BytesPerSecond,
-        IO,
-        "bytes written to disks, per second",
-        |row| real(row.changes.write, 1.0),
-    )
-    .also("write/s")
-    .rate()
-    .usual(),
-    Column::new(
-        "read",
-        "READ",
-        Unit::Bytes,
-        IO,
-        "bytes read from disks, so far",
-        |row| Some(row.cgroup.io()?.rbytes.into()),
-    )
-    .usual(),
-    Column::new(
-        "write",
-        "WRITE",
-        Unit::Bytes,
-        IO,
-        "bytes written to disks, so far",
-        |row| Some(row.cgroup.io()?.wbytes.into()),
-    )
-    .usual(),
-    pressure!(
-        "cpu_some",
-        "CPU-S",
-        0,
-        0,
-        "share of time that some task waited for a CPU, over the interval or the last 10 s"
-    )
-    .usual(),
-    pressure!("cpu_full", "CPU-F", 0, 1, "the same, for all tasks at once"),
-    pressure!(
-        "memory_some",
-        "MEM-S",
-        1,
-        0,
-        "share of time that some task waited for memory, over the interval or the last 10 s"
-    )
-    .usual(),
-    pressure!(
-        "memory_full",
-        "MEM-F",
-        1,
-        1,
-        "the same, for all tasks at once"
-    )
-    .usual(),
-    pressure!(
-        "io_some",
-        "IO-S",
-        2,
-        0,
-        "share of time that some task waited for I/O, over the interval or the last 10 s"
-    )
-    .usual(),
-    pressure!("io_full", "IO-F", 2, 1, "the same, for all tasks at once").usual(),
-    Column::new(
-        "processes",
-        "PROCS",
-        Unit::Number,
-        NONE,
-        "processes",
-        |row| Some(row.processes?.into()),
-    )
-    .counting()
-    .usual(),
-    Column::new(
-        "own_processes",
-        "OWN",
-        Unit::Number,
-        NONE,
-        "processes, own",
-        |row| Some(row.own_processes?.into()),
-    )
-    .counting(),
-    Column::new(
-        "tasks",
-        "TASKS",
-        Unit::Number,
-        Fields::PIDS,
-        "processes and threads: pids.current",
-        |row| Some(row.cgroup.pids()?.current.into()),
-    ),
-    Column::new(
-        "tasks_max",
-        "TASKMAX",
-        Unit::Number,
-        Fields::PIDS,
-        "limit of processes and threads",
-        |row| limit(Some(row.cgroup.pids()?.max)),
-    ),
-    Column::new(
-        "descendants",
-        "BELOW",
-        Unit::Number,
-        NONE,
-        "living descendants",
-        |row| Some(row.cgroup.record().identity.descendants.into()),
-    ),
-    Column::new(
-        "dying",
-        "DYING",
-        Unit::Number,
-        NONE,
-        "removed descendants that the kernel still keeps",
-        |row| Some(row.cgroup.record().identity.dying_descendants.into()),
-    ),
-    Column::new(
-        "populated",
-        "POPULATED",
-        Unit::Truth,
-        NONE,
-        "whether it or a descendant has a process",
-        |row| Some(Value::Truth(row.cgroup.record().identity.populated != 0)),
-    ),
-    Column::new(
-        "frozen",
-        "FROZEN",
-        Unit::Truth,
-        NONE,
-        "whether it is frozen",
-        |row| Some(Value::Truth(row.cgroup.record().identity.frozen != 0)),
-    ),
-    Column::new(
-        "id",
-        "ID",
-        Unit::Number,
-        NONE,
-        "the inode number of its directory",
-        |row| Some(row.cgroup.id().into()),
-    ),
-    Column::new(
-        "depth",
-        "DEPTH",
-        Unit::Number,
-        NONE,
-        "levels below the mount",
-        |row| Some((row.cgroup.depth() as u64).into()),
-    ),
-    Column::new(
-        "name",
-        "NAME",
-        Unit::Text,
-        NONE,
-        "the last part of its path",
-        |row| Some(Value::Text(row.cgroup.name())),
-    ),
-    Column::new(
-        "path",
-        "PATH",
-        Unit::Text,
-        NONE,
-        "its path below the mount",
-        |row| Some(Value::Text(row.cgroup.path())),
-    )
-    .usual(),
+    .heading("%MAX"),
+    memory("oom_kills", Unit::Number, "processes killed because memory ran out, so far", some_of!(memory, m => m.oom_kills())).heading("OOM"),
+    // Input and output
+    io("read_bytes_per_second", Unit::BytesPerSecond, "bytes read from disks, per second", change!(read * 1.0))
+        .also(&["read/s"])
+        .heading("READ/S")
+        .rate(),
+    io("write_bytes_per_second", Unit::BytesPerSecond, "bytes written to disks, per second", change!(write * 1.0))
+        .also(&["write/s"])
+        .heading("WRITE/S")
+        .rate(),
+    io("read", Unit::Bytes, "bytes read from disks, so far", of!(io, i => i.rbytes)),
+    io("write", Unit::Bytes, "bytes written to disks, so far", of!(io, i => i.wbytes)),
+    // Pressure
+    pressure("cpu_some", "share of time that some task waited for a CPU, over the interval or the last 10 s", pressure!(0, 0)).heading("CPU-S"),
+    pressure("cpu_full", "the same, for all tasks at once", pressure!(0, 1)).heading("CPU-F"),
+    pressure("memory_some", "share of time that some task waited for memory, over the interval or the last 10 s", pressure!(1, 0)).heading("MEM-S"),
+    pressure("memory_full", "the same, for all tasks at once", pressure!(1, 1)).heading("MEM-F"),
+    pressure("io_some", "share of time that some task waited for I/O, over the interval or the last 10 s", pressure!(2, 0)).heading("IO-S"),
+    pressure("io_full", "the same, for all tasks at once", pressure!(2, 1)).heading("IO-F"),
+    // Processes
+    general("processes", Unit::Number, "processes", known!(row => row.processes)).heading("PROCS").counting(),
+    general("own_processes", Unit::Number, "processes, own", known!(row => row.own_processes)).heading("OWN").counting(),
+    general("tasks", Unit::Number, "processes and threads: pids.current", of!(pids, p => p.current)).needs(Fields::PIDS),
+    general("tasks_max", Unit::Number, "limit of processes and threads", some_of!(pids, p => finite(Some(p.max))))
+        .needs(Fields::PIDS)
+        .heading("TASKMAX"),
+    // The cgroup itself
+    general("descendants", Unit::Number, "living descendants", |row, _| row.cgroup.record().identity.descendants.into()).heading("BELOW"),
+    general("dying", Unit::Number, "removed descendants that the kernel still keeps", |row, _| row.cgroup.record().identity.dying_descendants.into()),
+    truth!("populated", "whether it or a descendant has a process", populated),
+    truth!("frozen", "whether it is frozen", frozen),
+    general("id", Unit::Number, "the inode number of its directory", |row, _| row.cgroup.id().into()),
+    general("depth", Unit::Number, "levels below the mount", |row, _| (row.cgroup.depth() as u64).into()),
+    general("name", Unit::Text, "the last part of its path", |row, _| Text(row.cgroup.name())),
+    general("path", Unit::Text, "its path below the mount", |row, _| Text(row.cgroup.path())).name().in_table(|row, _| Text(row.path_below())),
 ];
+
+fn cpu_limit(row: &Row<'_>) -> Option<f64> {
+    let cpu = row.cgroup.cpu()?;
+    let (quota, period) = (finite(cpu.quota_ns())?, cpu.period_ns()?);
+    (period > 0).then(|| quota as f64 / period as f64 * 100.0)
+}
+
+const fn general(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Cgroups>,
+) -> Field<Cgroups> {
+    <Field<Cgroups>>::new(name, unit, help, get)
+}
+
+const fn cpu(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Cgroups>,
+) -> Field<Cgroups> {
+    <Field<Cgroups>>::new(name, unit, help, get).needs(Fields::CPU)
+}
+
+const fn memory(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Cgroups>,
+) -> Field<Cgroups> {
+    <Field<Cgroups>>::new(name, unit, help, get).needs(Fields::MEMORY)
+}
+
+const fn memory_stat(name: &'static str, help: &'static str, get: Get<Cgroups>) -> Field<Cgroups> {
+    <Field<Cgroups>>::new(name, Unit::Bytes, help, get).needs(Fields::MEMORY_STAT)
+}
+
+const fn io(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Cgroups>,
+) -> Field<Cgroups> {
+    <Field<Cgroups>>::new(name, unit, help, get).needs(Fields::IO)
+}
+
+const fn pressure(name: &'static str, help: &'static str, get: Get<Cgroups>) -> Field<Cgroups> {
+    <Field<Cgroups>>::new(name, Unit::Percent, help, get).needs(Fields::PRESSURE)
+}

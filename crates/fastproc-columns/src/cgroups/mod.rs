@@ -1,183 +1,105 @@
-//! The columns of a table of cgroups: their names, fields and values.
+//! The fields of a table of cgroups: the catalogue, the rows and reading them.
 //!
-//! [`COLUMNS`] has every [`Column`]. [`Rows`] are the cgroups of a snapshot, with their changes since the previous one
-//! and their numbers of processes ([`Members`]). A [`Filter`] says which rows to show, a [`Sort`] in which order.
+//! [`COLUMNS`] has every field. [`Rows`] are the cgroups of a snapshot, with their changes since the previous one and their
+//! numbers of processes ([`Members`]).
 
 mod catalogue;
-mod filter;
 mod reader;
 mod rows;
-
-use std::str::FromStr;
 
 use fastproc::cgroups::Fields;
 
 pub use self::{
     catalogue::COLUMNS,
-    filter::Filter,
     reader::{ReadError, Reader},
     rows::{Members, Row, Rows, with_descendants},
 };
 use crate::{
-    escape::escape,
-    field::UnknownField,
-    value::{Unit, Value},
+    field::{Field, UnknownField},
+    subject::Subject,
 };
 
-/// A column.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Column {
-    /// Its name, as in `memory`.
-    pub name: &'static str,
-    /// Another name for it.
-    alias: Option<&'static str>,
-    /// Its heading in a table.
-    pub heading: &'static str,
-    /// The unit of its numbers.
-    pub unit: Unit,
-    /// The groups of fields that it needs.
-    pub needs: Fields,
-    /// Whether it is known only over an interval.
-    pub is_rate: bool,
-    /// Whether it needs the processes of cgroups.
-    pub counts_processes: bool,
-    /// Whether the default table has it.
-    is_usual: bool,
-    /// A line of help.
-    pub help: &'static str,
-    get: for<'a> fn(&'a Row<'_>) -> Option<Value<'a>>,
+/// Cgroups.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cgroups;
+
+/// A field of cgroups.
+pub type Column = Field<Cgroups>;
+/// Which cgroups to show, in the language of the filters of processes.
+pub type Filter = crate::Filter<Cgroups>;
+/// An order of cgroups.
+pub type Sort = crate::Sort<Cgroups>;
+
+/// The memory in which texts are made to compare them: all values are in the rows.
+#[derive(Debug, Default)]
+pub struct Lookup {
+    scratch: Vec<u8>,
 }
 
-impl Column {
-    const fn new(
-        name: &'static str,
-        heading: &'static str,
-        unit: Unit,
-        needs: Fields,
-        help: &'static str,
-        get: for<'a> fn(&'a Row<'_>) -> Option<Value<'a>>,
-    ) -> Self {
-        Self {
-            name,
-            alias: None,
-            heading,
-            unit,
-            needs,
-            is_rate: false,
-            counts_processes: false,
-            is_usual: false,
-            help,
-            get,
+impl Subject for Cgroups {
+    type Row<'a> = Row<'a>;
+    type Lookup = Lookup;
+    type Fields = Fields;
+    type Id = u64;
+
+    const NO_FIELDS: Fields = Fields::empty();
+
+    fn fields() -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn id(row: &Row<'_>) -> u64 {
+        row.cgroup.id()
+    }
+
+    fn parent(row: &Row<'_>) -> u64 {
+        if row.cgroup.depth() == 0 {
+            row.cgroup.id()
+        } else {
+            row.cgroup.record().identity.parent
         }
     }
 
-    const fn also(self, alias: &'static str) -> Self {
-        Self {
-            alias: Some(alias),
-            ..self
+    fn place(row: &Row<'_>) -> (u32, u32) {
+        (row.place, 0)
+    }
+
+    fn hides(_: &Column, _: &Row<'_>, _: &mut Lookup) -> bool {
+        false
+    }
+
+    fn write_before_name(row: &Row<'_>, to: &mut Vec<u8>) {
+        to.resize(to.len() + row.level * 2, b' ');
+    }
+
+    fn write_after_name(row: &Row<'_>, to: &mut Vec<u8>) {
+        if row.is_folded {
+            to.extend_from_slice(b" +");
         }
     }
 
-    const fn rate(self) -> Self {
-        Self {
-            is_rate: true,
-            ..self
-        }
-    }
-
-    const fn usual(self) -> Self {
-        Self {
-            is_usual: true,
-            ..self
-        }
-    }
-
-    const fn counting(self) -> Self {
-        Self {
-            counts_processes: true,
-            ..self
-        }
-    }
-
-    /// Its value in a row.
-    pub fn value<'a>(&self, row: &'a Row<'_>) -> Value<'a> {
-        (self.get)(row).unwrap_or(Value::Unknown)
-    }
-
-    /// Appends its value in the form for people. In a tree the path is what follows that of the nearest ancestor among the
-    /// rows, indented by the number of these.
-    pub fn write_for_table(&self, row: &Row<'_>, tree: bool, to: &mut Vec<u8>) {
-        if tree && self.name == "path" {
-            to.resize(to.len() + row.level * 2, b' ');
-            return escape(row.path_below(), to);
-        }
-        match self.value(row) {
-            Value::Truth(truth) => to.extend_from_slice(if truth { b"yes" } else { b"no" }),
-            value => value.write_for_table(self.unit, to),
-        }
-    }
-
-    /// Whether its largest value comes first by default.
-    pub fn is_largest_first(&self) -> bool {
-        self.unit.is_right_aligned() && self.name != "id"
-    }
-
-    /// Its name in JSON and CSV, with the unit.
-    pub fn key(&self) -> String {
-        self.name.to_owned() + self.unit.suffix()
+    fn scratch(lookup: &mut Lookup) -> &mut Vec<u8> {
+        &mut lookup.scratch
     }
 }
+
+/// The default columns of a single snapshot: totals.
+const OF_ONE: &str = "cpu_time,memory,working_set,anon,file,swap,oom_kills,read,write,cpu_some,memory_some,memory_full,io_some,io_full,processes,path";
+/// The default columns over an interval: rates.
+const OF_INTERVAL: &str = "cpu,throttled,memory,working_set,anon,file,swap,oom_kills,read/s,write/s,cpu_some,memory_some,memory_full,io_some,io_full,processes,path";
 
 /// The columns of the default table: totals, or rates if there is an interval.
 pub fn defaults(is_repeated: bool) -> Vec<&'static Column> {
-    let totals = ["cpu_time", "read", "write"];
-    let usual = COLUMNS.iter().filter(|column| column.is_usual);
-    usual
-        .filter(|column| {
-            if is_repeated {
-                !totals.contains(&column.name)
-            } else {
-                !column.is_rate
-            }
-        })
-        .collect()
+    let names = if is_repeated { OF_INTERVAL } else { OF_ONE };
+    names.split(',').flat_map(find).collect()
 }
 
-/// Finds a column by its name, alias or key, in letters of either case.
+/// Finds a field of cgroups by its name, alias or key, in letters of either case.
 ///
 /// # Errors
-/// If no column has this name.
+/// If no field has this name.
 pub fn find(name: &str) -> Result<&'static Column, UnknownField> {
-    let is = |other: &str| other.eq_ignore_ascii_case(name);
-    COLUMNS
-        .iter()
-        .find(|column| is(column.name) || column.alias.is_some_and(is) || is(&column.key()))
-        .ok_or_else(|| UnknownField::new(name, COLUMNS.iter().map(|column| column.name)))
-}
-
-/// An order.
-#[derive(Clone, Debug)]
-pub struct Sort {
-    /// The column to sort by.
-    pub column: &'static Column,
-    /// Whether the largest value comes first.
-    pub largest_first: bool,
-}
-
-impl FromStr for Sort {
-    type Err = UnknownField;
-
-    fn from_str(text: &str) -> Result<Self, UnknownField> {
-        let (largest_first, name) = match text.strip_prefix('-') {
-            Some(name) => (true, name),
-            None => (false, text),
-        };
-        Ok(Self {
-            column: find(name)?,
-            largest_first,
-        })
-    }
+    Field::find(name)
 }
 
 #[cfg(test)]
@@ -188,33 +110,49 @@ mod tests {
     fn names_are_found_once_and_rates_replace_totals() {
         for column in COLUMNS {
             let key = column.key();
-            for name in [Some(column.name), column.alias, Some(key.as_str())]
-                .into_iter()
-                .flatten()
-            {
-                assert!(
-                    std::ptr::eq(find(name).expect("its name"), column),
-                    "{name}"
-                );
+            let names = [column.name, &key].into_iter();
+            for name in names.chain(column.aliases.iter().copied()) {
+                let found = find(name).expect("its name");
+                assert!(std::ptr::eq(found, column), "{name}");
             }
             // A name in programs.
             let is_plain =
                 |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
             assert!(key.bytes().all(is_plain), "{key}");
         }
-        let names = |is_repeated| -> Vec<_> {
-            defaults(is_repeated)
-                .into_iter()
-                .map(|column| column.name)
-                .collect()
-        };
-        assert!(names(false).contains(&"cpu_time") && !names(false).contains(&"cpu"));
-        assert!(names(true).contains(&"read_bytes_per_second") && !names(true).contains(&"read"));
-        assert_eq!(
-            (names(true).last(), names(false).last()),
-            (Some(&"path"), Some(&"path"))
-        );
+        let rates = |is_repeated| defaults(is_repeated).iter().filter(|of| of.is_rate).count();
+        assert_eq!((rates(false), rates(true)), (0, 4));
+        assert_eq!((defaults(false).len(), defaults(true).len()), (16, 17));
         assert!(find("nothing").is_err() && "-nothing".parse::<Sort>().is_err());
-        assert!("-cpu".parse::<Sort>().expect("a column").largest_first);
+        let (column, is_largest_first) = "-cpu".parse::<Sort>().expect("a column").first();
+        assert!(column.name == "cpu" && is_largest_first);
+    }
+
+    #[test]
+    fn the_language_of_filters_is_that_of_processes() {
+        for filter in [
+            "memory>=1.5K",
+            "cpu > 5% && path =~ kube || not (frozen and oom_kills > 0)",
+            "path !~ '^/system' && cpu_time < 2m",
+            "read/s > 1M/s && read_bytes_per_second > 1M && read_bytes > 1",
+            "frozen == true",
+            "!populated",
+        ] {
+            let parsed: Result<Filter, _> = filter.parse();
+            assert!(parsed.is_ok(), "{filter}: {parsed:?}");
+        }
+        for (wrong, says) in [
+            ("memory", "'memory' is not true or false"),
+            ("memroy > 1", "did you mean 'memory'?"),
+            ("frozen == 2", "true or false is expected here"),
+        ] {
+            let error = wrong.parse::<Filter>().expect_err(wrong).to_string();
+            assert!(error.contains(says), "{wrong}: {error}");
+        }
+        let check = |text: &str| {
+            let filter: Filter = text.parse().expect("a filter");
+            filter.check_for_one_snapshot().is_ok()
+        };
+        assert!(check("memory > 1M") && !check("memory > 1M || cpu > 5"));
     }
 }

@@ -1,14 +1,14 @@
 //! The rows of the table: cgroups with their changes and numbers of processes.
 
-use std::{
-    cmp::Ordering,
-    collections::{HashMap, HashSet},
-};
+use std::collections::{HashMap, HashSet};
 
 use fastproc::cgroups::{Baseline, Cgroup, Changes, Snapshot, StatLine, record::Memory};
 
-use super::{Filter, Sort};
-use crate::value::{Unit, Value};
+use super::{Cgroups, Filter, Lookup, Sort};
+use crate::{
+    Forest, Sorter,
+    value::{Unit, Value},
+};
 
 /// The number of processes of each cgroup, without its descendants.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl Lines {
 }
 
 /// One cgroup.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Row<'a> {
     /// The cgroup.
@@ -72,8 +72,12 @@ pub struct Row<'a> {
     /// Its processes without those of its descendants.
     pub own_processes: Option<u64>,
     pub(super) lines: Lines,
-    /// The number of its ancestors among the rows.
+    /// Its place among all rows in the order of the paths.
+    pub(super) place: u32,
+    /// In a tree, the number of its ancestors among the rows.
     pub(super) level: usize,
+    /// In a tree, whether its descendants are left out.
+    pub(super) is_folded: bool,
     /// Where its path goes on after that of the nearest of them.
     rest: usize,
 }
@@ -124,26 +128,28 @@ impl<'a> Row<'a> {
             processes: own,
             own_processes: own,
             lines,
+            place: 0,
             level: 0,
+            is_folded: false,
             rest: 0,
         }
     }
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
     pub(super) fn stat(&self, line: Option<StatLine>) -> Option<u64> {
         self.cgroup.memory_stat_value(line?)
     }
 
     /// The folders of its path. Sorting by them puts parents right before their descendants.
-    fn path_parts(&self) -> impl Iterator<Item = &[u8]> {
+    fn path_parts(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let path = self.cgroup.path();
         path.split(|&byte| byte == b'/')
             .filter(|part| !part.is_empty())
     }
 
     /// Its path below the nearest ancestor among the rows; the whole path without one.
-    pub(super) fn path_below(&self) -> &[u8] {
+    pub(super) fn path_below(&self) -> &'a [u8] {
         &self.cgroup.path()[self.rest..]
     }
 
@@ -214,12 +220,6 @@ impl<'a> Rows<'a> {
         self.rows.iter()
     }
 
-    /// Removes the rows that the filter does not admit.
-    pub fn retain(&mut self, filter: &Filter) {
-        self.rows.retain(|row| filter.admits(row));
-        self.nest();
-    }
-
     /// Finds the place of each row below its ancestors among the rows. They come before it, in a tree and in a snapshot.
     fn nest(&mut self) {
         let mut above: Vec<&[u8]> = Vec::new();
@@ -240,68 +240,43 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Removes the descendants of these cgroups, which are given by id.
-    pub fn fold(&mut self, folded: &HashSet<u64>) {
-        if folded.is_empty() {
-            return;
-        }
-        // Parents come before their children, also in a tree.
-        let mut hidden = HashSet::new();
-        self.rows.retain(|row| {
-            let parent = row.cgroup.record().identity.parent;
-            let is_hidden = folded.contains(&parent) || hidden.contains(&parent);
-            if is_hidden {
-                hidden.insert(row.cgroup.id());
-            }
-            !is_hidden
-        });
-    }
-
-    /// Sorts by this column, then by path; in a tree below their parents.
-    pub fn arrange(&mut self, sort: Option<&Sort>, tree: bool) {
+    /// Puts the rows that the filter admits in an order: by `sort`, then by path; in a tree below their parents, without the
+    /// descendants of those whose ids are folded.
+    pub fn arrange(
+        &mut self,
+        sort: Option<&Sort>,
+        tree: Option<&HashSet<u64>>,
+        filter: Option<&Filter>,
+    ) {
+        let mut lookup = Lookup::default();
         let by_path = |one: &Row<'_>, other: &Row<'_>| one.path_parts().cmp(other.path_parts());
-        let order = |one: &Row<'_>, other: &Row<'_>| {
-            let by_value = sort.map_or(Ordering::Equal, |sort| compare(sort, one, other));
-            by_value.then_with(|| by_path(one, other))
+        self.rows.sort_by(by_path);
+        for (row, place) in self.rows.iter_mut().zip(0..) {
+            row.place = place;
+        }
+        let take = |rows: &[Row<'a>], places: &mut dyn Iterator<Item = u32>| -> Vec<Row<'a>> {
+            places.map(|place| rows[place as usize]).collect()
         };
-        self.rows.sort_by(order);
-        if !tree {
-            return;
+        if let Some(sort) = sort {
+            let mut sorter = Sorter::default();
+            let order = sorter.order(sort, usize::MAX, self.rows.as_slice(), &mut lookup);
+            self.rows = take(&self.rows, &mut order.iter().copied());
         }
-        let mut children: HashMap<u64, Vec<usize>> = HashMap::new();
-        let ids: HashMap<u64, usize> = self
-            .rows
-            .iter()
-            .enumerate()
-            .map(|(at, row)| (row.cgroup.id(), at))
-            .collect();
-        let mut left = Vec::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            let parent = row.cgroup.record().identity.parent;
-            if row.cgroup.depth() > 0 && ids.contains_key(&parent) {
-                children.entry(parent).or_default().push(at);
-            } else {
-                left.push(at);
+        if let Some(folded) = tree {
+            for row in &mut self.rows {
+                row.is_folded = folded.contains(&row.cgroup.id());
             }
+            let mut forest = Forest::<Cgroups>::default();
+            let order = 0..self.rows.len() as u32;
+            let branches = forest.arrange(&self.rows, order, |id| folded.contains(&id));
+            self.rows = take(&self.rows, &mut branches.iter().map(|branch| branch.at));
         }
-        left.reverse();
-        let mut places = vec![0; self.rows.len()];
-        let mut next = 0;
-        while let Some(at) = left.pop() {
-            places[at] = next;
-            next += 1;
-            left.extend(
-                children
-                    .remove(&self.rows[at].cgroup.id())
-                    .into_iter()
-                    .flatten()
-                    .rev(),
-            );
+        if let Some(filter) = filter {
+            self.rows.retain(|row| filter.admits(row, &mut lookup));
         }
-        let mut rows: Vec<_> = self.rows.drain(..).zip(places).collect();
-        rows.sort_by_key(|&(_, place)| place);
-        self.rows.extend(rows.into_iter().map(|(row, _)| row));
-        self.nest();
+        if tree.is_some() {
+            self.nest();
+        }
     }
 
     /// A line with totals. Of nested cgroups only the outermost counts, but the root only for what it has: it lacks some files.
@@ -361,30 +336,14 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Unknown values come last.
-fn compare(sort: &Sort, one: &Row<'_>, other: &Row<'_>) -> Ordering {
-    let (one, other) = (sort.column.value(one), sort.column.value(other));
-    let order = match (one, other) {
-        (Value::Text(one), Value::Text(other)) => one.cmp(other),
-        _ => match (one.rank(), other.rank()) {
-            (None, None) => Ordering::Equal,
-            (None, Some(_)) => return Ordering::Greater,
-            (Some(_), None) => return Ordering::Less,
-            (Some(one), Some(other)) => one.cmp(&other),
-        },
-    };
-    if sort.largest_first {
-        order.reverse()
-    } else {
-        order
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use fastproc::cgroups::{Cgroups, Fields};
 
-    use super::{super::find, *};
+    use super::{
+        super::{Lookup, find},
+        *,
+    };
 
     /// A row whose parent is not shown is below the nearest ancestor that is, and says which it is of it.
     #[test]
@@ -401,13 +360,11 @@ mod tests {
         let path = find("path").expect("a column");
         let shown = |filter: &str| {
             let mut rows = Rows::new(snapshot, None, None);
-            rows.arrange(None, true);
-            if !filter.is_empty() {
-                rows.retain(&filter.parse().expect("a filter"));
-            }
+            let filter = (!filter.is_empty()).then(|| filter.parse().expect("a filter"));
+            rows.arrange(None, Some(&HashSet::new()), filter.as_ref());
             let lines = rows.iter().map(|row| {
                 let mut text = Vec::new();
-                path.write_for_table(row, true, &mut text);
+                path.write_for_table(row, &mut Lookup::default(), &mut text);
                 String::from_utf8(text).expect("text")
             });
             lines.collect::<Vec<_>>()
@@ -430,6 +387,23 @@ mod tests {
         );
         assert_eq!(shown("depth == 0 || name == c"), ["/", "  a/b/c", "  ab/c"]);
         std::fs::remove_dir_all(&folder).expect("the folder is removed");
+    }
+
+    #[test]
+    fn the_total_says_how_many_are_left_out() {
+        let name = format!("fastproc-left-out-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(folder.join("long")).expect("the folder is made");
+        let bounds = fastproc::cgroups::Bounds {
+            path_bytes: "/lon".len(),
+            ..fastproc::cgroups::Bounds::default()
+        };
+        let builder = Cgroups::builder().bounds(bounds);
+        let mut cgroups = builder.open_recorded(&folder).expect("it is a folder");
+        let snapshot = cgroups.snapshot().expect("it is a folder");
+        let total = Rows::new(snapshot, None, None).total();
+        assert_eq!(total, "1 cgroups, 1 left out with those below them");
+        let _ = std::fs::remove_dir_all(folder);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     row::Event,
+    subject::Processes,
     value::{
         Unit,
         Value::{self, Real, Signed, Truth, Unknown, Unsigned},
@@ -60,11 +61,11 @@ pub static FIELDS: &[Field] = &[
     identity("tty", Unit::Text, "controlling terminal, by its file in /dev, or ?", terminal).also(&["tt", "tname"]).of_living(),
     identity("tty_nr", Unit::Number, "controlling terminal as a device number, or 0", |s, _| s.process.identity().tty_nr.into()).signed().of_living(),
     identity("tpgid", Unit::Number, "foreground process group of the terminal, or -1", |s, _| s.process.identity().tpgid.into()).signed().of_living(),
-    identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_record(Fields::empty()).of_thread(),
+    identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).name().of_record(Fields::empty()).of_thread(),
     identity("cmdline", Unit::Text, "command line, at most 128 KiB, of an exited process at most 4 KiB; if there is none, a table shows the name in brackets", command_line)
         .arguments()
         .also(&["args", "cmd", "command"])
-        .command(),
+        .name(),
     identity("cmdline_cut", Unit::Truth, "whether the command line is longer than what cmdline has of it", command_line_cut),
     identity("exe", Unit::Text, "path of the program", |s, lookup| lookup.details.exe(s.process).map_or(Unknown, Value::Text)).guarded(),
     // State
@@ -431,67 +432,97 @@ pub static FIELDS: &[Field] = &[
     layout("env_end", Unit::Address, "where the environment ends", of!(layout, l => l.env_end.into())),
 ];
 
-const fn identity(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get)
+const fn identity(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Processes>,
+) -> Field {
+    <Field>::new(name, unit, help, get)
 }
 
-const fn namespace(name: &'static str, help: &'static str, get: Get) -> Field {
-    Field::new(name, Unit::Number, help, get).guarded()
+const fn namespace(name: &'static str, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, Unit::Number, help, get).guarded()
 }
 
-const fn cpu(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::CPU)
+const fn cpu(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::CPU)
 }
 
-const fn memory(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::MEMORY)
+const fn memory(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::MEMORY)
 }
 
-const fn memory_details(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::MEMORY_DETAILS)
+const fn memory_details(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Processes>,
+) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::MEMORY_DETAILS)
 }
 
-const fn io(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get)
+const fn io(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, unit, help, get)
         .of_record(Fields::IO)
         .guarded()
         .of_thread()
 }
 
-const fn users(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::USERS)
+const fn users(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, unit, help, get).needs(Fields::USERS)
 }
 
-const fn credentials(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::CREDENTIALS)
+const fn credentials(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Processes>,
+) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::CREDENTIALS)
 }
 
-const fn scheduling(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::SCHEDULING)
+const fn scheduling(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Processes>,
+) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::SCHEDULING)
 }
 
-const fn scheduling_details(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::SCHEDULING_DETAILS)
+const fn scheduling_details(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Processes>,
+) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::SCHEDULING_DETAILS)
 }
 
-const fn signals(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::SIGNALS)
+const fn signals(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::SIGNALS)
 }
 
-const fn namespaces(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::NAMESPACES)
+const fn namespaces(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: Get<Processes>,
+) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::NAMESPACES)
 }
 
-const fn cgroup(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).needs(Fields::CGROUP)
+const fn cgroup(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, unit, help, get).needs(Fields::CGROUP)
 }
 
-const fn limits(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).of_record(Fields::LIMITS)
+const fn limits(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, unit, help, get).of_record(Fields::LIMITS)
 }
 
-const fn layout(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get)
+const fn layout(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
+    <Field>::new(name, unit, help, get)
         .of_record(Fields::LAYOUT)
         .guarded()
 }

@@ -26,19 +26,19 @@ fn of_origin<'x>(
     Value::known(origin.and_then(|origin| of(&origin)), Text)
 }
 
-pub(super) fn unit<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn unit<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     of_origin(row, lookup, |origin| origin.unit)
 }
 
-pub(super) fn slice<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn slice<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     of_origin(row, lookup, |origin| Some(origin.slice))
 }
 
-pub(super) fn id<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn id<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     of_origin(row, lookup, |origin| origin.container)
 }
 
-pub(super) fn short_id<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn short_id<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     match id(row, lookup) {
         Text(id) => Text(short_container_id(id)),
         other => other,
@@ -51,13 +51,13 @@ pub fn short_container_id(id: &[u8]) -> &[u8] {
     if is_digits { &id[..SHORT] } else { id }
 }
 
-pub(super) fn runtime<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn runtime<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     of_origin(row, lookup, |origin| {
         Some(origin.runtime?.name().as_bytes())
     })
 }
 
-pub(super) fn pod_uid<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn pod_uid<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     let Lookup { details, text, .. } = lookup;
     let Some(uid) = origin(row.process, details).and_then(|origin| origin.pod_uid) else {
         return Unknown;
@@ -67,7 +67,7 @@ pub(super) fn pod_uid<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     Text(text)
 }
 
-pub(super) fn machine<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn machine<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     let Lookup { details, text, .. } = lookup;
     let Some(machine) = origin(row.process, details).and_then(|origin| origin.machine) else {
         return Unknown;

@@ -18,7 +18,7 @@ fn of(row: &Row<'_>, lookup: &mut Lookup) -> Option<Limit> {
 
 macro_rules! limit {
     ($name:ident, $form:expr) => {
-        pub(super) fn $name<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+        pub(super) fn $name<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
             let limit = of(row, lookup).and_then(|limit| limit.$name);
             limit.map_or(Unknown, $form)
         }

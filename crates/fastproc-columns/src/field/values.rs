@@ -21,7 +21,7 @@ pub(super) fn lifetime_share<'x>(row: &Row<'_>, lookup: &Lookup, cpu_ns: u64) ->
     Real(lookup.share_since(row.start_ns(), cpu_ns) * 100.0)
 }
 
-pub(super) fn name<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn name<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     if let Some(thread) = row.other_thread() {
         let end = thread.comm.iter().position(|&byte| byte == 0);
         return Value::Text(&thread.comm[..end.unwrap_or(thread.comm.len())]);
@@ -31,7 +31,7 @@ pub(super) fn name<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     Value::Text(&lookup.text)
 }
 
-pub(super) fn command_line<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn command_line<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     let Lookup { details, text, .. } = lookup;
     match row.event {
         Some(Event::Exit(exit, line)) => {
@@ -57,7 +57,7 @@ pub(super) fn command_line<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'
     }
 }
 
-pub(super) fn command_line_cut<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn command_line_cut<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     match command_line(row, lookup) {
         Value::Arguments(line) => Value::Truth(line.cut),
         Value::NoArguments(_) => Value::Truth(false),
@@ -65,7 +65,7 @@ pub(super) fn command_line_cut<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Val
     }
 }
 
-pub(super) fn status<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn status<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     let Some(exit) = row.exit() else {
         return Unknown;
     };
@@ -86,7 +86,7 @@ pub(super) fn status<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
 }
 
 /// The terminal's name, or `?`, as in ps(1).
-pub(super) fn terminal<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn terminal<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     let process = row.process;
     let name = lookup
         .terminals
@@ -95,7 +95,7 @@ pub(super) fn terminal<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
 }
 
 /// The letters of ps(1), in the order of ps(1).
-pub(super) fn state_as_in_ps<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn state_as_in_ps<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     let process = row.process;
     let (Some(scheduling), Some(memory)) = (process.scheduling(), process.memory()) else {
         return Unknown;
@@ -124,7 +124,7 @@ pub(super) fn state_as_in_ps<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value
     Value::Text(&lookup.text)
 }
 
-pub(super) fn scheduling_class<'x>(row: &Row<'x>, _: &'x mut Lookup) -> Value<'x> {
+pub(super) fn scheduling_class<'x>(row: &'x Row<'_>, _: &'x mut Lookup) -> Value<'x> {
     Value::known(policy(row), |policy| {
         Value::Text(policy_name(policy.into()).as_bytes())
     })
@@ -146,7 +146,7 @@ pub(super) fn flags(row: &Row<'_>) -> u32 {
 }
 
 /// As in ps(1): whole seconds of the calendar at boot, plus whole seconds after it.
-pub(super) fn started<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn started<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     Signed(lookup.boot_seconds + (row.start_ns() / 1_000_000_000) as i64)
 }
 
@@ -155,7 +155,7 @@ fn file<'x>(row: &Row<'_>, lookup: &'x mut Lookup, path: &CStr) -> Result<&'x [u
     lookup.details.file(row.process, path)
 }
 
-pub(super) fn waiting_in<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn waiting_in<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     let of_thread = row
         .other_thread()
         .and_then(|thread| CString::new(format!("task/{}/wchan", thread.tid)).ok());
@@ -174,7 +174,7 @@ pub(super) fn waiting_in<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x>
 }
 
 /// The sum of these lines of `/proc/PID/smaps_rollup`, which are in KiB.
-pub(super) fn rolled_up<'x>(row: &Row<'x>, lookup: &'x mut Lookup, names: &[&str]) -> Value<'x> {
+pub(super) fn rolled_up<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup, names: &[&str]) -> Value<'x> {
     let Ok(text) = file(row, lookup, c"smaps_rollup") else {
         return Unknown;
     };
@@ -191,13 +191,13 @@ pub(super) fn rolled_up<'x>(row: &Row<'x>, lookup: &'x mut Lookup, names: &[&str
 }
 
 /// The number that a file consists of.
-pub(super) fn number_in<'x>(row: &Row<'x>, lookup: &'x mut Lookup, path: &CStr) -> Value<'x> {
+pub(super) fn number_in<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup, path: &CStr) -> Value<'x> {
     let text = file(row, lookup, path).ok();
     let number = text.and_then(|text| std::str::from_utf8(text).ok()?.trim().parse().ok());
     Value::known(number, Signed)
 }
 
-pub(super) fn label<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+pub(super) fn label<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     match file(row, lookup, c"attr/current") {
         Ok(label) if !label.is_empty() => {
             let last = label.iter().rposition(|byte| !matches!(byte, 0 | b'\n'));
@@ -208,7 +208,7 @@ pub(super) fn label<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
 }
 
 /// The number in a link such as `ipc:[4026531839]`.
-pub(super) fn namespace_id<'x>(row: &Row<'x>, lookup: &'x mut Lookup, path: &CStr) -> Value<'x> {
+pub(super) fn namespace_id<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup, path: &CStr) -> Value<'x> {
     let link = lookup.details.link(row.process, path).ok();
     let number = link.and_then(|link| {
         let (_, number) = std::str::from_utf8(link).ok()?.split_once(":[")?;

@@ -3,11 +3,15 @@
 use std::cmp::Ordering;
 
 use super::{
-    Values, date,
+    date,
     decimal::{Decimal, LiteralError, decimal},
     time,
 };
-use crate::value::{POLICIES, Unit, Value};
+use crate::{
+    field::Field,
+    subject::Subject,
+    value::{POLICIES, Unit, Value},
+};
 
 /// A value in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,14 +99,14 @@ impl Literal {
 
     /// Whether the value equals this literal, or is shown like it: rounded to its decimals, or in the form of a table; or
     /// `if_cut`, if the missing end of a command line decides that.
-    pub fn equals<F: Copy>(
+    pub fn equals<S: Subject>(
         &self,
-        field: F,
-        row: &mut impl Values<F>,
+        field: &Field<S>,
+        (row, lookup): (&S::Row<'_>, &mut S::Lookup),
         if_cut: bool,
         scratch: &mut Vec<u8>,
     ) -> Option<bool> {
-        let value = row.value(field);
+        let value = field.value(row, lookup);
         if self.may_begin_with(&value, scratch) {
             return Some(if_cut);
         }
@@ -115,7 +119,7 @@ impl Literal {
             return Some(true);
         }
         scratch.clear();
-        row.write_for_table(field, scratch);
+        field.write_for_table(row, lookup, scratch);
         Some(!self.shown.is_empty() && *scratch == self.shown)
     }
 }

@@ -13,10 +13,13 @@ use std::fmt;
 
 use regex::bytes::Regex;
 
-use super::{
-    Named, Node, Operator, decimal::LiteralError, hints, literal::Literal, unescape::unescape,
+use super::{Node, Operator, decimal::LiteralError, hints, literal::Literal, unescape::unescape};
+use crate::{
+    escape::escape,
+    field::{Field, UnknownField},
+    subject::Subject,
+    value::Unit,
 };
-use crate::{escape::escape, field::UnknownField, value::Unit};
 
 /// The deepest nesting of conditions.
 const DEEPEST: u32 = 64;
@@ -109,7 +112,7 @@ fn reason(error: &regex::Error) -> String {
 }
 
 /// Parses a whole filter. Returns also the error for a single snapshot, if the filter compares a rate.
-pub fn parse<F: Named>(text: &str) -> Result<(Node<F>, Option<FilterError>), FilterError> {
+pub fn parse<S: Subject>(text: &str) -> Result<(Node<S>, Option<FilterError>), FilterError> {
     let mut parser = Parser {
         text,
         at: 0,
@@ -176,7 +179,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn any<F: Named>(&mut self) -> Parsed<Node<F>> {
+    fn any<S: Subject>(&mut self) -> Parsed<Node<S>> {
         let mut nodes = vec![self.all()?];
         while self.symbol("||") || self.keyword("or") {
             nodes.push(self.all()?);
@@ -184,7 +187,7 @@ impl<'t> Parser<'t> {
         Ok(joined(nodes, Node::Any))
     }
 
-    fn all<F: Named>(&mut self) -> Parsed<Node<F>> {
+    fn all<S: Subject>(&mut self) -> Parsed<Node<S>> {
         let mut nodes = vec![self.one()?];
         while self.symbol("&&") || self.keyword("and") {
             nodes.push(self.one()?);
@@ -192,7 +195,7 @@ impl<'t> Parser<'t> {
         Ok(joined(nodes, Node::All))
     }
 
-    fn one<F: Named>(&mut self) -> Parsed<Node<F>> {
+    fn one<S: Subject>(&mut self) -> Parsed<Node<S>> {
         self.skip_space();
         if self.depth == DEEPEST {
             return Err(self.problem(Problem::TooDeep));
@@ -213,19 +216,19 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
-    fn comparison<F: Named>(&mut self) -> Parsed<Node<F>> {
+    fn comparison<S: Subject>(&mut self) -> Parsed<Node<S>> {
         self.skip_space();
         let start = self.at;
         let name = self.rest().split(ends_name).next().unwrap_or_default();
         if name.is_empty() {
             return Err(self.problem(Problem::Expected("a field, ! or (")));
         }
-        let field = F::find(name).map_err(|unknown| self.problem(unknown))?;
+        let field = Field::find(name).map_err(|unknown| self.problem(unknown))?;
         self.at += name.len();
         // The name of a column in csv and JSON includes the unit of its bare numbers.
-        let bare = !field.unit().suffix().is_empty() && name.eq_ignore_ascii_case(&field.key());
-        if field.is_rate() && self.rate.is_none() {
-            self.rate = Some((start, Problem::Rate { name: field.name() }));
+        let bare = !field.unit.suffix().is_empty() && name.eq_ignore_ascii_case(&field.key());
+        if field.is_rate && self.rate.is_none() {
+            self.rate = Some((start, Problem::Rate { name: field.name }));
         }
         self.skip_space();
         let operator_at = self.at;
@@ -247,8 +250,8 @@ impl<'t> Parser<'t> {
         let operator = operators
             .into_iter()
             .find(|(symbol, _)| self.symbol(symbol));
-        let name = field.name();
-        match (operator, field.unit()) {
+        let name = field.name;
+        match (operator, field.unit) {
             (None, Unit::Truth) => Ok(Node::Truth(field)),
             (None, _) => Err((operator_at, no_operator(self.rest(), name))),
             (Some((_, operator)), Unit::Truth)
@@ -260,15 +263,20 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn compare<F: Named>(&mut self, field: F, operator: Operator, bare: bool) -> Parsed<Node<F>> {
+    fn compare<S: Subject>(
+        &mut self,
+        field: &'static Field<S>,
+        operator: Operator,
+        bare: bool,
+    ) -> Parsed<Node<S>> {
         self.skip_space();
         let at = self.at;
-        let literal = match field.unit() {
+        let literal = match field.unit {
             unit if unit.is_text() => {
                 let equality = matches!(operator, Operator::Equal | Operator::NotEqual);
                 let text = self.bare_or_quoted()?;
                 if let Some(pattern) = hints::glob(text).filter(|_| equality) {
-                    let name = field.name();
+                    let name = field.name;
                     let text = text.to_owned();
                     return Err((
                         at,
@@ -281,7 +289,7 @@ impl<'t> Parser<'t> {
                 }
                 self.at = at;
                 let mut value = self.value()?;
-                if field.name() == "status" && equality {
+                if field.name == "status" && equality {
                     let status = hints::status(&value).ok_or((at, Problem::Status))?;
                     value = status.to_vec();
                 }
@@ -298,9 +306,9 @@ impl<'t> Parser<'t> {
         Ok(Node::Compare(field, operator, literal))
     }
 
-    fn pattern<F: Named>(&mut self, field: F, start: usize) -> Parsed<Node<F>> {
-        if !field.unit().is_text() {
-            return Err((start, Problem::NotText { name: field.name() }));
+    fn pattern<S: Subject>(&mut self, field: &'static Field<S>, start: usize) -> Parsed<Node<S>> {
+        if !field.unit.is_text() {
+            return Err((start, Problem::NotText { name: field.name }));
         }
         self.skip_space();
         let at = self.at;
@@ -364,7 +372,7 @@ fn no_operator(rest: &str, name: &'static str) -> Problem {
     }
 }
 
-fn joined<F>(mut nodes: Vec<Node<F>>, join: fn(Vec<Node<F>>) -> Node<F>) -> Node<F> {
+fn joined<S: Subject>(mut nodes: Vec<Node<S>>, join: fn(Vec<Node<S>>) -> Node<S>) -> Node<S> {
     match nodes.pop() {
         Some(only) if nodes.is_empty() => only,
         last => {
@@ -387,11 +395,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::field::Field;
+    use crate::subject::Processes;
 
     #[track_caller]
     fn message(text: &str) -> String {
-        parse::<&Field>(text)
+        parse::<Processes>(text)
             .expect_err("a wrong filter")
             .to_string()
     }
@@ -469,19 +477,19 @@ mod tests {
             "comm == '*'",
             "comm > 'a*'",
         ] {
-            assert!(parse::<&Field>(text).is_ok(), "{text}");
+            assert!(parse::<Processes>(text).is_ok(), "{text}");
         }
     }
 
     #[test]
     fn there_may_be_many_conditions_side_by_side() {
-        assert!(parse::<&Field>(&vec!["(pid == 1)"; 10_000].join(" || ")).is_ok());
+        assert!(parse::<Processes>(&vec!["(pid == 1)"; 10_000].join(" || ")).is_ok());
     }
 
     proptest! {
         #[test]
         fn no_text_is_a_panic(text in any::<String>()) {
-            let _ = parse::<&Field>(&text).map_err(|error| error.to_string());
+            let _ = parse::<Processes>(&text).map_err(|error| error.to_string());
         }
 
         #[test]
@@ -490,7 +498,7 @@ mod tests {
             "||", "and", "or", "not", "1", "0x", "-1.5", "1.5s", "100M", "'a'", "\"", "'", "\\", "\\x", "é", " ", "x[", "\u{0}",
         ]), 0..12)) {
             for separator in ["", " "] {
-                let _ = parse::<&Field>(&parts.join(separator)).map_err(|error| error.to_string());
+                let _ = parse::<Processes>(&parts.join(separator)).map_err(|error| error.to_string());
             }
         }
     }

@@ -33,7 +33,7 @@ impl State {
             Action::SortBy(name) => self.sort_cgroups_by(name, None),
             Action::ChooseSort => self.ask_sort_of_cgroups(),
             Action::SortColumn(by) => {
-                let sorted = table.sort.column.name;
+                let sorted = table.sort.first().0.name;
                 let mut columns = table.columns.iter();
                 let now = columns.position(|column| column.name == sorted);
                 let last = table.columns.len().saturating_sub(1);
@@ -43,8 +43,8 @@ impl State {
                 }
             }
             Action::Reverse => {
-                let (name, descending) = (table.sort.column.name, table.sort.largest_first);
-                self.sort_cgroups_by(name, Some(!descending));
+                let (column, descending) = table.sort.first();
+                self.sort_cgroups_by(column.name, Some(!descending));
             }
             Action::Tree => self.settings.cgroups.tree = !self.settings.cgroups.tree,
             Action::Fold if !self.settings.cgroups.tree => {
@@ -91,10 +91,12 @@ impl State {
             return;
         };
         let descending = descending.unwrap_or(column.is_largest_first());
-        let sort = &mut self.cgroups.sort;
-        (sort.column, sort.largest_first) = (column, descending);
         let sign = if descending { "-" } else { "" };
-        self.settings.cgroups.sort = format!("{sign}{name}");
+        let text = format!("{sign}{name}");
+        if let Ok(sort) = text.parse() {
+            self.cgroups.sort = sort;
+            self.settings.cgroups.sort = text;
+        }
     }
 
     pub(super) fn set_cgroup_filter(&mut self, text: &str) -> Result<(), String> {
@@ -112,7 +114,7 @@ impl State {
 
     fn ask_sort_of_cgroups(&mut self) {
         let columns = fastproc_columns::cgroups::COLUMNS.iter();
-        let now = self.cgroups.sort.column.name;
+        let now = self.cgroups.sort.first().0.name;
         let at = columns.clone().position(|column| column.name == now);
         let items = columns.map(|column| {
             let line = format!("{:<20} {}", column.name, column.help);

@@ -97,7 +97,11 @@ pub fn draw(
 /// The value of a column, for people.
 fn now(row: &fastproc_columns::cgroups::Row<'_>, column: &Column) -> String {
     let mut text = Vec::new();
-    column.write_for_table(row, false, &mut text);
+    column.write_for_table(
+        row,
+        &mut fastproc_columns::cgroups::Lookup::default(),
+        &mut text,
+    );
     String::from_utf8_lossy(&text).into_owned()
 }
 

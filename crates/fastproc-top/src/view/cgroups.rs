@@ -1,6 +1,6 @@
 //! The table of cgroups.
 
-use fastproc_columns::cgroups::Rows;
+use fastproc_columns::cgroups::{Lookup, Rows};
 
 use super::{
     grid::{Form, Grid, Head, plain_cell},
@@ -28,28 +28,27 @@ pub fn draw(
             state.search.escape_debug()
         ));
     }
-    let is_tree = state.settings.cgroups.tree;
     let table = &mut state.cgroups;
     table.window.settle(rows.len(), room);
     let selected = rows.get(table.window.cursor);
     table.selected = selected.map(|row| row.cgroup.id());
     grid.begin(table.columns.iter().map(|column| Head {
         name: column.name,
-        heading: column.heading.to_owned(),
+        heading: column.column_heading(),
         is_right_aligned: column.unit.is_right_aligned(),
     }));
     let shown = rows.iter().skip(table.window.top).take(room);
     for row in shown {
         for column in &table.columns {
-            grid.push(|text| column.write_for_table(row, is_tree, text));
-            if is_tree && column.name == "path" && table.folded.contains(&row.cgroup.id()) {
-                grid.append(b" +");
-            }
+            grid.push(|text| column.write_for_table(row, &mut Lookup::default(), text));
         }
     }
     let form = Form {
         left: table.window.left,
-        sorted: (table.sort.column.name, table.sort.largest_first),
+        sorted: {
+            let (column, is_largest_first) = table.sort.first();
+            (column.name, is_largest_first)
+        },
         may_drop: table.may_drop.then_some("path"),
         theme,
     };

@@ -70,18 +70,6 @@ impl Grid {
         self.widths[column] = self.widths[column].max(cell);
     }
 
-    /// Appends to the last cell.
-    pub fn append(&mut self, text: &[u8]) {
-        if self.ends.pop().is_some() {
-            let start = self.ends.last().copied().unwrap_or(0);
-            let before = self.text.split_off(start);
-            self.push(|to| {
-                to.extend_from_slice(&before);
-                to.extend_from_slice(text);
-            });
-        }
-    }
-
     /// Draws the cells, below a line of headings. A row has a style; if that is the plain one, each cell has its own.
     pub fn draw(
         &mut self,

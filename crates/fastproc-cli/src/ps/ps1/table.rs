@@ -11,7 +11,7 @@ use super::{
     values::{self, Context},
 };
 use crate::{
-    ps::format::{RowWriter, Rows},
+    format::{RowWriter, Rows},
     terminal,
 };
 

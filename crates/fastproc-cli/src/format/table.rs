@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 
-use fastproc_columns::{Lookup, escape::is_right_to_left};
-use unicode_width::UnicodeWidthStr;
+use fastproc_columns::{Cells, Subject, escape::is_right_to_left};
 
 use super::{Follows, Layout, RowWriter, Rows};
 use crate::terminal;
@@ -14,8 +13,6 @@ const GAP: usize = 2;
 const NARROWEST: usize = 4;
 /// The least width of a column if more rows may follow.
 const USUAL: usize = 7;
-/// Columns are left out until the last one has this much room.
-const ROOM_FOR_LAST: usize = 16;
 
 /// Text between these two has its own direction, which its first letter determines. Neither takes room.
 const ISOLATE: char = '\u{2068}';
@@ -23,55 +20,32 @@ const END_ISOLATE: char = '\u{2069}';
 
 /// Writes columns as wide as their widest cells.
 #[derive(Debug)]
-pub struct Table {
-    layout: Layout,
+pub struct Table<S: Subject> {
+    layout: Layout<S>,
     colour: bool,
     is_first: bool,
     has_headings: bool,
-    /// The text of all cells, row after row, the headings first.
-    text: Vec<u8>,
-    cells: Vec<Cell>,
+    /// The headings come first.
+    cells: Cells,
     widths: Vec<usize>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Cell {
-    /// Where its text ends. It starts at the end of the previous cell.
-    end: usize,
-    /// Columns that it takes on a terminal.
-    width: usize,
-}
-
-impl Table {
+impl<S: Subject> Table<S> {
     /// Creates a table for standard output as it is now.
-    pub fn new(layout: Layout) -> Self {
+    pub fn new(layout: Layout<S>) -> Self {
         Self {
             layout,
             colour: terminal::colour(),
             is_first: true,
             has_headings: false,
-            text: Vec::new(),
-            cells: Vec::new(),
+            cells: Cells::default(),
             widths: Vec::new(),
         }
     }
 
-    /// Ends the cell that was being written.
-    fn end_cell(&mut self) {
-        let start = self.cells.last().map_or(0, |cell| cell.end);
-        let text = &self.text[start..];
-        let width = if text.is_ascii() {
-            text.len()
-        } else {
-            // A cell is escaped text, and so UTF-8.
-            std::str::from_utf8(text).map_or(text.len(), UnicodeWidthStr::width)
-        };
-        let column = self.cells.len() % self.widths.len();
+    fn add(&mut self, column: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let width = self.cells.push(write);
         self.widths[column] = self.widths[column].max(width.min(terminal::MOST_PADDED));
-        self.cells.push(Cell {
-            end: self.text.len(),
-            width,
-        });
     }
 
     /// Whether each column is shown: all, or the process id, the last one, and as many others from the left as there is
@@ -82,7 +56,7 @@ impl Table {
         let Some(width) = width.filter(|_| self.layout.may_drop) else {
             return visible;
         };
-        let mut taken = self.widths[last].min(ROOM_FOR_LAST)
+        let mut taken = self.widths[last].min(self.layout.room_for_last)
             + self.widths[..last]
                 .iter()
                 .map(|width| width + GAP)
@@ -113,16 +87,14 @@ impl Table {
         let mut moved = 0;
         let widest =
             width.filter(|_| self.layout.may_drop || self.layout.follows == Follows::InPlace);
-        let mut start = 0;
         let mut line = String::new();
-        for (i, cell) in self.cells.iter().enumerate() {
+        for i in 0..self.cells.len() {
             let column = i % self.widths.len();
-            let text = std::str::from_utf8(&self.text[start..cell.end]).unwrap_or_default();
-            start = cell.end;
             if !visible[column] {
                 continue;
             }
-            let padding = self.widths[column].saturating_sub(cell.width);
+            let (text, taken) = self.cells.at(i);
+            let padding = self.widths[column].saturating_sub(taken);
             let right_aligned = self.layout.columns[column].field.unit.is_right_aligned();
             if right_aligned {
                 pad(padding, &mut line);
@@ -135,7 +107,7 @@ impl Table {
             let room = width.filter(|_| column == last);
             let room = room.map(|width| width.saturating_sub(before_last + moved).max(NARROWEST));
             match room {
-                Some(room) if cell.width > room => {
+                Some(room) if taken > room => {
                     line += terminal::cut(text, room - 1);
                     line.push('…');
                 }
@@ -145,7 +117,7 @@ impl Table {
                 line.push(END_ISOLATE);
             }
             if column < last {
-                moved += cell.width.saturating_sub(self.widths[column]);
+                moved += taken.saturating_sub(self.widths[column]);
                 pad(if right_aligned { GAP } else { padding + GAP }, &mut line);
                 continue;
             }
@@ -168,15 +140,19 @@ impl Table {
     }
 }
 
-impl RowWriter for Table {
+impl<S: Subject> RowWriter<S> for Table<S> {
     fn write(
         &mut self,
-        rows: Rows<'_, '_>,
-        lookup: &mut Lookup,
+        rows: Rows<'_, '_, S>,
+        lookup: &mut S::Lookup,
         output: &mut dyn Write,
     ) -> io::Result<()> {
-        let columns = self.layout.columns.len();
-        self.text.clear();
+        let fields: Vec<_> = self
+            .layout
+            .columns
+            .iter()
+            .map(|column| column.field)
+            .collect();
         self.cells.clear();
         let is_first = std::mem::take(&mut self.is_first);
         let continues = self.layout.follows == Follows::Continued && !is_first;
@@ -187,21 +163,17 @@ impl RowWriter for Table {
             } else {
                 0
             };
-            self.widths.resize(columns, narrowest);
+            self.widths.resize(fields.len(), narrowest);
         }
         self.has_headings = self.layout.headings && !continues;
-        for column in 0..columns {
-            if self.has_headings {
-                let heading = self.layout.columns[column].field.column_heading();
-                self.text.extend_from_slice(heading.as_bytes());
-                self.end_cell();
+        if self.has_headings {
+            for (column, field) in fields.iter().enumerate() {
+                self.add(column, |to| to.extend(field.column_heading().bytes()));
             }
         }
         for row in rows.shown {
-            for column in 0..columns {
-                let field = self.layout.columns[column].field;
-                field.write_for_table(&row, lookup, &mut self.text);
-                self.end_cell();
+            for (column, field) in fields.iter().enumerate() {
+                self.add(column, |to| field.write_for_table(&row, lookup, to));
             }
         }
         if !is_first && self.layout.follows == Follows::Apart {
@@ -218,21 +190,17 @@ fn pad(width: usize, line: &mut String) {
 #[cfg(test)]
 mod tests {
     use fastproc::{Cmdline, Host, Process, difference::Ended, exits::Exit, record::Record};
-    use fastproc_columns::Row;
+    use fastproc_columns::{Lookup, Processes, Row};
 
     use super::*;
 
     #[test]
     fn pads_no_row_to_a_very_long_cell_of_another() {
         let host = Host::read().expect("/proc is there");
-        let mut table = Table::new(Layout {
-            columns: ["cmdline", "pid"]
-                .map(|name| name.parse().expect("a field"))
-                .into(),
+        let columns = ["cmdline", "pid"].map(|name| name.parse().expect("a field"));
+        let mut table = Table::<Processes>::new(Layout {
             headings: false,
-            may_drop: false,
-            follows: Follows::Apart,
-            no_formulas: false,
+            ..Layout::new(columns.into())
         });
         let line = vec![b'x'; 100_000];
         let record = Record::default();
@@ -246,14 +214,7 @@ mod tests {
         };
         let exit = Exit::default();
         let row = |line| Row::ended(Ended::whole(&exit).change(&record), Some(line));
-        let rows = Rows {
-            stats: None,
-            processes: 2,
-            ended: None,
-            threads: false,
-            repeated: false,
-            shown: Box::new([row(long), row(short)].into_iter()),
-        };
+        let rows = Rows::of_events([row(long), row(short)].into_iter());
         let mut output = Vec::new();
         table
             .write(rows, &mut Lookup::recorded(host, 1), &mut output)
@@ -272,21 +233,11 @@ mod tests {
             record
         });
         let columns = ["pid", "comm", "ppid"].map(|name| name.parse().expect("a field"));
-        let mut table = Table::new(Layout {
-            columns: columns.into(),
+        let mut table = Table::<Processes>::new(Layout {
             headings: false,
-            may_drop: false,
-            follows: Follows::Apart,
-            no_formulas: false,
+            ..Layout::new(columns.into())
         });
-        let rows = Rows {
-            stats: None,
-            processes: records.len(),
-            ended: None,
-            threads: false,
-            repeated: false,
-            shown: Box::new(records.iter().map(|of| Row::new(Process::new(of, &[])))),
-        };
+        let rows = Rows::of_events(records.iter().map(|of| Row::new(Process::new(of, &[]))));
         let host = Host::read().expect("/proc is there");
         let mut output = Vec::new();
         table

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fastproc_columns::{Lookup, Row, Unit, Value, arguments, escape::escape};
+use fastproc_columns::{Subject, Unit, Value, arguments, escape::escape};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::ser::Formatter;
 
@@ -13,14 +13,14 @@ const CUT: &str = "cmdline_cut";
 
 /// Writes objects with a member for each column.
 #[derive(Debug)]
-pub struct Json {
-    columns: Vec<Column>,
+pub struct Json<S: Subject> {
+    columns: Vec<Column<S>>,
     is_document: bool,
 }
 
-impl Json {
+impl<S: Subject> Json<S> {
     /// One object for each snapshot, including how it was made.
-    pub fn document(columns: Vec<Column>) -> Self {
+    pub fn document(columns: Vec<Column<S>>) -> Self {
         Self {
             columns,
             is_document: true,
@@ -28,7 +28,7 @@ impl Json {
     }
 
     /// One object for each row.
-    pub fn lines(columns: Vec<Column>) -> Self {
+    pub fn lines(columns: Vec<Column<S>>) -> Self {
         Self {
             columns,
             is_document: false,
@@ -37,9 +37,9 @@ impl Json {
 
     fn write_row(
         &self,
-        row: &Row<'_>,
+        row: &S::Row<'_>,
         boottime_ns: Option<u64>,
-        lookup: &mut Lookup,
+        lookup: &mut S::Lookup,
         output: &mut dyn Write,
     ) -> io::Result<()> {
         let mut serializer = serde_json::Serializer::with_formatter(output, Inert);
@@ -47,7 +47,7 @@ impl Json {
         if let Some(boottime_ns) = boottime_ns {
             object.serialize_entry("boottime_ns", &boottime_ns)?;
         }
-        let says_cut = |column: &Column| column.field.name == CUT;
+        let says_cut = |column: &Column<S>| column.field.name == CUT;
         for Column { field, key } in &self.columns {
             let value = field.value(row, lookup);
             let is_cut = value.is_cut();
@@ -67,44 +67,21 @@ impl Json {
     }
 }
 
-impl RowWriter for Json {
+impl<S: Subject> RowWriter<S> for Json<S> {
     fn write(
         &mut self,
-        rows: Rows<'_, '_>,
-        lookup: &mut Lookup,
+        rows: Rows<'_, '_, S>,
+        lookup: &mut S::Lookup,
         output: &mut dyn Write,
     ) -> io::Result<()> {
-        let Some(stats) = rows.stats.filter(|_| self.is_document) else {
-            let stats = rows.stats.filter(|_| rows.repeated);
-            let boottime_ns = stats.map(|stats| stats.boottime_ns);
+        if !self.is_document {
             for row in rows.shown {
-                self.write_row(&row, boottime_ns, lookup, output)?;
+                self.write_row(&row, rows.boottime_ns, lookup, output)?;
                 output.write_all(b"\n")?;
             }
             return Ok(());
-        };
-        write!(
-            output,
-            r#"{{"source":"{}","boottime_ns":{},"took_ns":{},"torn":{},"missed":{},"read":{}"#,
-            stats.source,
-            stats.boottime_ns,
-            stats.took.as_nanos(),
-            stats.torn,
-            stats.missed,
-            rows.processes,
-        )?;
-        if stats.disproven > 0 {
-            write!(output, r#","disproven":{}"#, stats.disproven)?;
         }
-        if stats.left_out > 0 {
-            write!(output, r#","left_out":{}"#, stats.left_out)?;
-        }
-        if let Some(ended) = rows.ended {
-            let lost = stats.lost_exits;
-            write!(output, r#","ended":{ended},"lost_exits":{lost}"#)?;
-        }
-        let list = if rows.threads { "threads" } else { "processes" };
-        write!(output, r#","{list}":["#)?;
+        output.write_all(rows.document.as_bytes())?;
         for (i, row) in rows.shown.enumerate() {
             if i > 0 {
                 output.write_all(b",")?;
@@ -116,7 +93,7 @@ impl RowWriter for Json {
 }
 
 /// The shortest JSON without characters that act on a terminal: JSON itself requires escapes only up to U+001F.
-pub struct Inert;
+struct Inert;
 
 impl Formatter for Inert {
     fn write_string_fragment<W: ?Sized + Write>(
@@ -199,6 +176,7 @@ impl Serialize for Text<'_> {
 #[cfg(test)]
 mod tests {
     use fastproc::Cmdline;
+    use fastproc_columns::{Lookup, Processes, Row};
 
     use super::*;
 
@@ -267,7 +245,7 @@ mod tests {
             let line = Cmdline { bytes: b"a", cut };
             let columns = columns.iter().map(|name| name.parse().expect("a field"));
             let mut output = Vec::new();
-            Json::lines(columns.collect())
+            Json::<Processes>::lines(columns.collect())
                 .write_row(
                     &Row::ended(change, Some(line)),
                     None,

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::terminal;
+use crate::{format::Format, terminal};
 
 /// The line of the cursor, below the table.
 const CURSOR_LINES: usize = 1;
@@ -25,8 +25,12 @@ pub struct Redraw {
 }
 
 impl Redraw {
-    /// `None`: standard output is not a terminal whose cursor can be moved.
-    pub fn new() -> Option<Self> {
+    /// `None`: tables are not drawn over one another: there is only one, it is not for people, or standard output is not a
+    /// terminal whose cursor can be moved.
+    pub fn new(is_repeated: bool, format: Format) -> Option<Self> {
+        if !is_repeated || format != Format::Table {
+            return None;
+        }
         Some(Self {
             size: terminal::screen()?,
             drawn: 0,

@@ -1,4 +1,4 @@
-//! The output formats.
+//! The output formats of all commands that list: a table, JSON and CSV.
 
 pub mod csv;
 pub mod json;
@@ -12,8 +12,9 @@ use std::{
 };
 
 use clap::ValueEnum;
-use fastproc::SnapshotStats;
-use fastproc_columns::{Field, Lookup, Row, UnknownField, field};
+use fastproc_columns::{Field, Processes, Subject, UnknownField};
+
+use crate::redraw::Redraw;
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -31,34 +32,39 @@ pub enum Format {
 
 /// A column.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct Column<S: Subject = Processes> {
     /// The field.
-    pub field: &'static Field,
+    pub field: &'static Field<S>,
     /// Its name in JSON and CSV.
     pub key: String,
 }
 
-impl FromStr for Column {
+impl<S: Subject> From<&'static Field<S>> for Column<S> {
+    fn from(field: &'static Field<S>) -> Self {
+        let key = field.key();
+        Self { field, key }
+    }
+}
+
+impl<S: Subject> FromStr for Column<S> {
     type Err = UnknownField;
 
     fn from_str(name: &str) -> Result<Self, UnknownField> {
-        let field = field::find(name)?;
-        Ok(Self {
-            field,
-            key: field.key(),
-        })
+        Ok(Field::find(name)?.into())
     }
 }
 
 /// How the output is laid out.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct Layout<S: Subject = Processes> {
     /// The columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<Column<S>>,
     /// Whether there is a heading.
     pub headings: bool,
     /// Whether a narrow terminal may leave out columns: only if the user did not name them.
     pub may_drop: bool,
+    /// The room that the last column then gets.
+    pub room_for_last: usize,
     /// Where a table appears after the previous one.
     pub follows: Follows,
     /// Whether CSV protects text that a spreadsheet would take for a formula.
@@ -76,43 +82,67 @@ pub enum Follows {
     Continued,
 }
 
-/// The rows to write.
-pub struct Rows<'r, 'a> {
-    /// The snapshot that they come from; `None` for events.
-    pub stats: Option<SnapshotStats>,
-    /// The number of processes in it.
-    pub processes: usize,
-    /// The number of processes that exited before it, if exits are shown.
-    pub ended: Option<usize>,
-    /// Whether each row is a thread.
-    pub threads: bool,
-    /// Whether there are several snapshots.
-    pub repeated: bool,
-    /// The rows, in order.
-    pub shown: Box<dyn Iterator<Item = Row<'a>> + 'r>,
+impl Follows {
+    /// Where tables appear that may be drawn over one another.
+    pub fn after(redraw: Option<&Redraw>) -> Self {
+        redraw.map_or(Self::Apart, |_| Self::InPlace)
+    }
 }
 
-impl fmt::Debug for Rows<'_, '_> {
+impl<S: Subject> Layout<S> {
+    /// A table of these columns, with headings, below the one before.
+    pub fn new(columns: Vec<Column<S>>) -> Self {
+        Self {
+            columns,
+            headings: true,
+            may_drop: false,
+            room_for_last: 16,
+            follows: Follows::Apart,
+            no_formulas: false,
+        }
+    }
+}
+
+/// The rows to write.
+pub struct Rows<'r, 'a: 'r, S: Subject = Processes> {
+    /// How a JSON document begins, up to its list of rows.
+    pub document: String,
+    /// The time of the snapshot, if each row of other formats for programs has it.
+    pub boottime_ns: Option<u64>,
+    /// The rows, in order.
+    pub shown: Box<dyn Iterator<Item = S::Row<'a>> + 'r>,
+}
+
+impl<'r, 'a, S: Subject> Rows<'r, 'a, S> {
+    /// Rows of no snapshot, such as events.
+    pub fn of_events(rows: impl Iterator<Item = S::Row<'a>> + 'r) -> Self {
+        Self {
+            document: String::new(),
+            boottime_ns: None,
+            shown: Box::new(rows),
+        }
+    }
+}
+
+impl<S: Subject> fmt::Debug for Rows<'_, '_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows")
-            .field("stats", &self.stats)
-            .finish_non_exhaustive()
+        f.debug_struct("Rows").finish_non_exhaustive()
     }
 }
 
 /// Writes rows in one output format.
-pub trait RowWriter {
+pub trait RowWriter<S: Subject = Processes> {
     /// Writes the rows of one snapshot.
     fn write(
         &mut self,
-        rows: Rows<'_, '_>,
-        lookup: &mut Lookup,
+        rows: Rows<'_, '_, S>,
+        lookup: &mut S::Lookup,
         output: &mut dyn Write,
     ) -> io::Result<()>;
 }
 
 /// The first column of each key, because an object in JSON has a key once.
-fn once(mut columns: Vec<Column>) -> Vec<Column> {
+fn once<S: Subject>(mut columns: Vec<Column<S>>) -> Vec<Column<S>> {
     let mut keys = HashSet::new();
     columns.retain(|column| keys.insert(column.key.clone()));
     columns
@@ -120,7 +150,7 @@ fn once(mut columns: Vec<Column>) -> Vec<Column> {
 
 impl Format {
     /// Creates a writer for this format.
-    pub fn writer(self, layout: Layout) -> Box<dyn RowWriter> {
+    pub fn writer<S: Subject>(self, layout: Layout<S>) -> Box<dyn RowWriter<S>> {
         match self {
             Self::Table => Box::new(table::Table::new(layout)),
             Self::Json => Box::new(json::Json::document(once(layout.columns))),

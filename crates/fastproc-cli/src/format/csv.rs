@@ -2,22 +2,22 @@
 
 use std::io;
 
-use fastproc_columns::{Lookup, Value, number};
+use fastproc_columns::{Subject, Value, number};
 
 use super::{Column, Layout, RowWriter, Rows};
 
 /// Writes a header, then a record for each row.
 #[derive(Debug)]
-pub struct Csv {
-    columns: Vec<Column>,
+pub struct Csv<S: Subject> {
+    columns: Vec<Column<S>>,
     header_is_due: bool,
     no_formulas: bool,
     text: Vec<u8>,
 }
 
-impl Csv {
+impl<S: Subject> Csv<S> {
     /// Creates the writer. Writes nothing yet.
-    pub fn new(layout: Layout) -> Self {
+    pub fn new(layout: Layout<S>) -> Self {
         Self {
             columns: layout.columns,
             header_is_due: layout.headings,
@@ -27,25 +27,25 @@ impl Csv {
     }
 }
 
-impl RowWriter for Csv {
+impl<S: Subject> RowWriter<S> for Csv<S> {
     fn write(
         &mut self,
-        rows: Rows<'_, '_>,
-        lookup: &mut Lookup,
+        rows: Rows<'_, '_, S>,
+        lookup: &mut S::Lookup,
         output: &mut dyn io::Write,
     ) -> io::Result<()> {
         let mut writer = ::csv::Writer::from_writer(output);
         if std::mem::take(&mut self.header_is_due) {
-            let time = rows.stats.filter(|_| rows.repeated).map(|_| "boottime_ns");
+            let time = rows.boottime_ns.map(|_| "boottime_ns");
             let keys = self.columns.iter().map(|column| column.key.as_str());
             writer
                 .write_record(time.into_iter().chain(keys))
                 .map_err(plain)?;
         }
         for row in rows.shown {
-            if let Some(stats) = rows.stats.filter(|_| rows.repeated) {
+            if let Some(boottime_ns) = rows.boottime_ns {
                 self.text.clear();
-                number::write(stats.boottime_ns, &mut self.text);
+                number::write(boottime_ns, &mut self.text);
                 writer.write_field(&self.text).map_err(plain)?;
             }
             for Column { field, .. } in &self.columns {
@@ -68,7 +68,7 @@ impl RowWriter for Csv {
 }
 
 /// Puts a quote before the text of a value that a spreadsheet would take for a formula.
-pub fn quote_formula(value: Value<'_>, text: &mut Vec<u8>) {
+fn quote_formula(value: Value<'_>, text: &mut Vec<u8>) {
     if is_text(value) && is_formula(text) {
         text.insert(0, b'\'');
     }
@@ -92,7 +92,7 @@ fn is_formula(text: &[u8]) -> bool {
 
 /// The original error of the output: if it were wrapped, nobody could see whether the pipe was closed or the disk is
 /// full.
-pub fn plain(error: ::csv::Error) -> io::Error {
+fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
@@ -102,10 +102,9 @@ pub fn plain(error: ::csv::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use fastproc::{Fields, Host, Process, record::Record};
-    use fastproc_columns::Row;
+    use fastproc_columns::{Lookup, Processes, Row};
 
     use super::*;
-    use crate::ps::format::Follows;
 
     fn written(name: &[u8], no_formulas: bool) -> String {
         let mut record = Record::default();
@@ -113,26 +112,36 @@ mod tests {
         record.identity.comm[..name.len()].copy_from_slice(name);
         record.scheduling.nice = -5;
         let columns = ["comm", "nice"].map(|name| name.parse().expect("a field"));
-        let mut csv = Csv::new(Layout {
-            columns: columns.into(),
+        let mut csv = Csv::<Processes>::new(Layout {
             headings: false,
-            may_drop: false,
-            follows: Follows::Continued,
             no_formulas,
+            ..Layout::new(columns.into())
         });
-        let rows = Rows {
-            stats: None,
-            processes: 1,
-            ended: None,
-            threads: false,
-            repeated: false,
-            shown: Box::new(std::iter::once(Row::new(Process::new(&record, &[])))),
-        };
+        let rows = Rows::of_events(std::iter::once(Row::new(Process::new(&record, &[]))));
         let host = Host::read().expect("/proc is there");
         let mut output = Vec::new();
         csv.write(rows, &mut Lookup::recorded(host, 1), &mut output)
             .expect("a vector takes everything");
         String::from_utf8(output).expect("text")
+    }
+
+    #[test]
+    fn rows_of_several_snapshots_begin_with_their_time_below_one_heading() {
+        let record = Record::default();
+        let columns = vec!["pid".parse().expect("a field")];
+        let mut csv = Csv::<Processes>::new(Layout::new(columns));
+        let host = Host::read().expect("/proc is there");
+        let mut lookup = Lookup::recorded(host, 1);
+        let mut output = Vec::new();
+        for boottime_ns in [7, 8] {
+            let rows = Rows {
+                boottime_ns: Some(boottime_ns),
+                ..Rows::of_events(std::iter::once(Row::new(Process::new(&record, &[]))))
+            };
+            csv.write(rows, &mut lookup, &mut output)
+                .expect("a vector takes everything");
+        }
+        assert_eq!(output, b"boottime_ns,pid\n7,0\n8,0\n");
     }
 
     #[test]
