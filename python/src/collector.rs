@@ -8,11 +8,8 @@ use std::{
 };
 
 use fastproc::{
-    Baseline, Fields, Process, Snapshot, SourceKind, Texts,
-    access::may_trace_all,
-    difference::Change,
-    exits::Exit,
-    record::{Record, ThreadRecord},
+    Baseline, Fields, Snapshot, SourceKind, Texts, access::may_trace_all, exits::Exit,
+    record::Record,
 };
 use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Sort, Sorter};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
@@ -192,7 +189,7 @@ impl Collector {
         }
         self.collect(py, |state, settings, last| {
             let snapshot = state.collector.snapshot()?;
-            let rows = rows(settings, &snapshot, None);
+            let rows = Row::all(&snapshot, None, settings.threads);
             let State { lookup, sorter, .. } = state;
             let data = fill(settings, &snapshot, rows, lookup, sorter, last.as_ref());
             state.last = settings.kept(&snapshot, lookup, &data);
@@ -226,7 +223,7 @@ impl Collector {
                 .iter()
                 .map(Exit::to_record)
                 .collect();
-            let now = rows(settings, &snapshot, before.as_ref());
+            let now = Row::all(&snapshot, before.as_ref(), settings.threads);
             let mut data = fill(settings, &snapshot, now, lookup, sorter, last.as_ref());
             state.last = settings.kept(&snapshot, lookup, &data);
             if let Some(before) = before {
@@ -402,30 +399,5 @@ fn fill(
         origin: Origin::new(snapshot, lookup),
         gone: Vec::new(),
         exited: None,
-    }
-}
-
-/// The rows of a snapshot, in the order of the process ids.
-fn rows<'a>(
-    settings: &Settings,
-    snapshot: &Snapshot<'a>,
-    before: Option<&'a Baseline>,
-) -> Rows<'a> {
-    let row =
-        |process: Process<'a>, thread: Option<&'a ThreadRecord>, change: Option<Change<'a>>| Row {
-            thread,
-            change,
-            ..Row::new(process)
-        };
-    let changed = move |change: Change<'a>| row(change.process, change.thread, Some(change));
-    match before {
-        None if settings.threads => Box::new(
-            snapshot
-                .threads_with_processes()
-                .map(move |(process, thread)| row(process, Some(thread), None)),
-        ),
-        None => Box::new(snapshot.iter().map(Row::new)),
-        Some(before) if settings.threads => Box::new(before.thread_changes(snapshot).map(changed)),
-        Some(before) => Box::new(before.changes(snapshot).map(changed)),
     }
 }

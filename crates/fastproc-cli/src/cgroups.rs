@@ -21,7 +21,7 @@ use crate::{
     NO,
     completed::completed,
     failure::Failure,
-    format::{Follows, Format, Layout, Rows},
+    format::{Follows, Format, Layout, Rows, Written},
     output::{Output, OutputError},
     privileges,
     redraw::Redraw,
@@ -52,7 +52,8 @@ fn long_help() -> String {
   value is not known: the controller is not enabled for the cgroup, or it is on version 1 (fastproc
   doctor names those).
   Values cover a cgroup and its descendants, except those marked “own”. A table pads a column to at
-  most 256 columns; a longer path moves the rest of its row.
+  most 256 columns; a longer path moves the rest of its row. The totals below it are left out with
+  --no-headers.
 
 Filters:
   Filters are those of fastproc ps: comparisons with == != < <= > >=, =~ and !~ with a regular
@@ -119,25 +120,12 @@ pub struct Args {
     #[arg(long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Write in this format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-
-    /// Write JSON; the same as --format json.
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    written: Written,
 
     /// Write CSV; the same as --format csv.
     #[arg(long, conflicts_with_all = ["format", "json"])]
     csv: bool,
-
-    /// Leave out the heading of a table or of CSV, and the totals.
-    #[arg(long)]
-    no_headers: bool,
-
-    /// In CSV, write a ' before text that a spreadsheet would take for a formula.
-    #[arg(long)]
-    no_formulas: bool,
 
     /// Read cgroups from this source.
     #[arg(long, value_enum, default_value_t)]
@@ -205,21 +193,21 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let by_default = (!args.tree).then_some(&by_default);
     let mut reader = Reader::open(&columns, args.source.kind(), !is_repeated)?;
     privileges::drop()?;
-    let format = match (args.json, args.csv) {
-        (true, _) => Format::Json,
-        (_, true) => Format::Csv,
-        _ => args.format,
+    let format = if args.csv {
+        Format::Csv
+    } else {
+        args.written.format()
     };
-    let mut redraw = Redraw::new(is_repeated, format);
+    let mut redraw = Redraw::new(is_repeated && format == Format::Table);
     let mut writer = format.writer(Layout {
-        headings: !args.no_headers,
+        headings: !args.written.no_headers,
         may_drop: args.fields.is_empty(),
         room_for_last: ROOM_FOR_PATH,
         follows: Follows::after(redraw.as_ref()),
-        no_formulas: args.no_formulas,
+        no_formulas: args.written.no_formulas,
         ..Layout::new(shown.into_iter().map(Into::into).collect())
     });
-    let has_total = format == Format::Table && !args.no_headers;
+    let has_total = format == Format::Table && !args.written.no_headers;
     let tree = args.tree.then(HashSet::new);
     let mut lookup = Lookup::default();
     warn(reader.cgroups(), format);

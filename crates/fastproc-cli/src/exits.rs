@@ -9,7 +9,6 @@ use std::{
     process::ExitCode,
 };
 
-use clap::ValueEnum;
 use fastproc::{
     Cmdline, Host, Process, Texts,
     access::Viewer,
@@ -23,7 +22,7 @@ use self::feed::{Feed, Stops};
 use crate::{
     NO,
     failure::Failure,
-    format::{Column, Follows, Format, Layout, RowWriter, Rows},
+    format::{Column, Follows, Format, Layout, RowWriter, Rows, Written},
     output::{Output, OutputError},
     privileges,
     ps::{
@@ -120,59 +119,12 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Write in this format.
-    #[arg(long, value_enum, default_value_t)]
-    format: StreamFormat,
-
-    /// Write JSON, one object per row; the same as --format json or ndjson.
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
-
-    /// Leave out the heading of a table or of CSV.
-    #[arg(long, visible_alias = "no-headings")]
-    no_headers: bool,
-
-    /// In CSV, write a ' before text that a spreadsheet would take for a formula.
-    #[arg(long)]
-    no_formulas: bool,
+    #[command(flatten)]
+    written: Written,
 
     /// Do not print to standard error how many events were lost.
     #[arg(short, long)]
     quiet: bool,
-}
-
-impl Args {
-    fn format(&self) -> Format {
-        if self.json {
-            Format::Ndjson
-        } else {
-            self.format.format()
-        }
-    }
-}
-
-/// The formats that can be written row by row.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum StreamFormat {
-    /// A table for people
-    #[default]
-    Table,
-    /// One JSON object per row, on one line
-    Ndjson,
-    /// The same as ndjson
-    Json,
-    /// One line per row, quoted as in RFC 4180 where necessary
-    Csv,
-}
-
-impl StreamFormat {
-    const fn format(self) -> Format {
-        match self {
-            Self::Table => Format::Table,
-            Self::Ndjson | Self::Json => Format::Ndjson,
-            Self::Csv => Format::Csv,
-        }
-    }
 }
 
 const EXITS: &str = "ended,pid,ppid,user,etime,time,vmhwm,status,comm";
@@ -180,7 +132,10 @@ const EXITS_AND_EXECS: &str = "event,ended,pid,ppid,user,etime,time,vmhwm,status
 
 /// Shows events until a signal, the count or a closed output ends it.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
-    let format = args.format();
+    let format = match args.written.format() {
+        Format::Json => Format::Ndjson,
+        format => format,
+    };
     let columns = if args.fields.is_empty() {
         let names = if args.execs { EXITS_AND_EXECS } else { EXITS };
         names.split(',').map(str::parse).collect::<Result<_, _>>()?
@@ -201,9 +156,9 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let mut feed = Feed::open(args.execs, cmdlines)?;
     privileges::drop()?;
     let layout = Layout {
-        headings: !args.no_headers,
+        headings: !args.written.no_headers,
         follows: Follows::Continued,
-        no_formulas: args.no_formulas,
+        no_formulas: args.written.no_formulas,
         ..Layout::new(columns)
     };
     // A service hides what this user may not see.
@@ -222,7 +177,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         shown: 0,
         output: Output::default(),
     };
-    if !args.no_headers {
+    if !args.written.no_headers {
         stream.head()?;
     }
     let mut lost = 0;

@@ -22,12 +22,49 @@ pub enum Format {
     /// A table for people: aligned, rounded, cut to the width of the terminal
     #[default]
     Table,
-    /// One JSON object per snapshot, on one line, with the rows in an array
+    /// One JSON object per snapshot, on one line, with the rows in an array; for events the same as ndjson
     Json,
     /// One JSON object per row, on one line
     Ndjson,
     /// One line per row, quoted as in RFC 4180 where necessary
     Csv,
+}
+
+/// Other spellings of --no-headers in ps(1).
+const NO_HEADINGS: [&str; 6] = [
+    "no-header",
+    "no-heading",
+    "noheader",
+    "noheaders",
+    "noheading",
+    "noheadings",
+];
+
+/// The options of all commands that list.
+#[derive(Debug, clap::Args)]
+pub struct Written {
+    /// Write in this format.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// Write JSON; the same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
+    /// Leave out the heading of a table or of CSV.
+    #[arg(long, visible_alias = "no-headings", aliases = NO_HEADINGS)]
+    pub no_headers: bool,
+
+    /// In CSV, write a ' before text that a spreadsheet would take for a formula.
+    #[arg(long)]
+    pub no_formulas: bool,
+}
+
+impl Written {
+    /// The format.
+    pub fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
 }
 
 /// A column.

@@ -39,7 +39,7 @@ pub use self::{args::Args, translate::as_in_ps};
 /// Shows the table, once or at every interval.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let words = words::parse_words(&args.words)?;
-    let format = if args.json { Format::Json } else { args.format };
+    let format = args.written.format();
     let like_ps = args.is_like_ps(&words, format);
     let Plan {
         writer,
@@ -112,7 +112,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         repeated: args.interval.is_some(),
         quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
         warns: !args.quiet,
-        redraw: Redraw::new(args.interval.is_some(), format),
+        redraw: Redraw::new(args.interval.is_some() && format == Format::Table),
         sorter: if like_ps {
             <Sorter>::by_shown(ps1::write_sorted)
         } else {

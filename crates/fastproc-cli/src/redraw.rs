@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::{format::Format, terminal};
+use crate::terminal;
 
 /// The line of the cursor, below the table.
 const CURSOR_LINES: usize = 1;
@@ -25,10 +25,9 @@ pub struct Redraw {
 }
 
 impl Redraw {
-    /// `None`: tables are not drawn over one another: there is only one, it is not for people, or standard output is not a
-    /// terminal whose cursor can be moved.
-    pub fn new(is_repeated: bool, format: Format) -> Option<Self> {
-        if !is_repeated || format != Format::Table {
+    /// `None`: there are not several tables, or standard output is not a terminal whose cursor can be moved.
+    pub fn new(has_tables: bool) -> Option<Self> {
+        if !has_tables {
             return None;
         }
         Some(Self {

@@ -3,17 +3,31 @@
 mod catalogue;
 mod containers;
 mod limits;
+mod subject;
 mod values;
 
 use fastproc::Texts;
 
 pub use catalogue::FIELDS;
 pub use containers::short_container_id;
+pub use subject::{Processes, Subject};
 
-use crate::{
-    subject::{Processes, Subject},
-    value::{Kind, Unit, Value},
-};
+use crate::value::{Kind, Unit, Value};
+
+/// Makes functions that begin a field: `cpu: of_record(Fields::CPU);`.
+macro_rules! groups {
+    ($subject:ty; $($name:ident: $($property:ident($($value:expr)?)).*;)+) => {$(
+        const fn $name(
+            name: &'static str,
+            unit: Unit,
+            help: &'static str,
+            get: crate::field::Get<$subject>,
+        ) -> Field<$subject> {
+            <Field<$subject>>::new(name, unit, help, get)$(.$property($($value)?))*
+        }
+    )+};
+}
+pub(crate) use groups;
 
 /// What the value of a process follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +77,8 @@ pub struct Field<S: Subject = Processes> {
     pub of_thread: bool,
     /// Whether it needs the processes of cgroups.
     pub counts_processes: bool,
+    /// Whether it is a number only by its form: an id.
+    is_id: bool,
     /// A line of help.
     pub help: &'static str,
     get: Get<S>,
@@ -90,103 +106,86 @@ impl<S: Subject> Field<S> {
             of_living: false,
             of_thread: false,
             counts_processes: false,
+            is_id: false,
             help,
             get,
         }
     }
 
-    pub(crate) const fn also(self, aliases: &'static [&'static str]) -> Self {
-        Self { aliases, ..self }
+    pub(crate) const fn also(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
     }
 
-    pub(crate) const fn heading(self, heading: &'static str) -> Self {
-        Self {
-            heading: Some(heading),
-            ..self
-        }
+    pub(crate) const fn heading(mut self, heading: &'static str) -> Self {
+        self.heading = Some(heading);
+        self
     }
 
-    pub(crate) const fn needs(self, needs: S::Fields) -> Self {
-        Self { needs, ..self }
+    pub(crate) const fn needs(mut self, needs: S::Fields) -> Self {
+        self.needs = needs;
+        self
     }
 
-    const fn signed(self) -> Self {
-        Self {
-            kind: Some(Kind::Signed),
-            ..self
-        }
+    const fn signed(mut self) -> Self {
+        self.kind = Some(Kind::Signed);
+        self
     }
 
-    const fn arguments(self) -> Self {
-        Self {
-            kind: Some(Kind::Arguments),
-            ..self
-        }
+    const fn arguments(mut self) -> Self {
+        self.kind = Some(Kind::Arguments);
+        self
     }
 
-    const fn guarded(self) -> Self {
-        Self {
-            guarded: true,
-            ..self
-        }
+    const fn guarded(mut self) -> Self {
+        self.guarded = true;
+        self
     }
 
     /// The value follows from these groups of the record.
-    const fn of_record(self, needs: S::Fields) -> Self {
-        Self {
-            needs,
-            follows: Follows::Record,
-            ..self
-        }
+    const fn of_record(mut self, needs: S::Fields) -> Self {
+        (self.needs, self.follows) = (needs, Follows::Record);
+        self
     }
 
-    const fn of_change(self) -> Self {
-        Self {
-            follows: Follows::Change,
-            ..self
-        }
+    const fn of_change(mut self) -> Self {
+        self.follows = Follows::Change;
+        self
     }
 
-    pub(crate) const fn rate(self) -> Self {
-        Self {
-            is_rate: true,
-            ..self.of_change()
-        }
+    pub(crate) const fn rate(mut self) -> Self {
+        self.is_rate = true;
+        self.of_change()
     }
 
-    pub(crate) const fn name(self) -> Self {
-        Self {
-            is_name: true,
-            ..self
-        }
+    pub(crate) const fn name(mut self) -> Self {
+        self.is_name = true;
+        self
     }
 
-    pub(crate) const fn in_table(self, get: Get<S>) -> Self {
-        Self {
-            in_table: Some(get),
-            ..self
-        }
+    pub(crate) const fn in_table(mut self, get: Get<S>) -> Self {
+        self.in_table = Some(get);
+        self
     }
 
-    const fn of_living(self) -> Self {
-        Self {
-            of_living: true,
-            ..self
-        }
+    const fn of_living(mut self) -> Self {
+        self.of_living = true;
+        self
     }
 
-    const fn of_thread(self) -> Self {
-        Self {
-            of_thread: true,
-            ..self
-        }
+    const fn of_thread(mut self) -> Self {
+        self.of_thread = true;
+        self
     }
 
-    pub(crate) const fn counting(self) -> Self {
-        Self {
-            counts_processes: true,
-            ..self
-        }
+    pub(crate) const fn id(mut self) -> Self {
+        self.is_id = true;
+        self
+    }
+
+    pub(crate) const fn counting(mut self) -> Self {
+        self.counts_processes = true;
+        self
     }
 
     /// Whether reading it needs ptrace access to the process.
@@ -271,7 +270,7 @@ impl<S: Subject> Field<S> {
 
     /// Whether its largest value comes first by default.
     pub fn is_largest_first(&self) -> bool {
-        self.unit.is_right_aligned() && self.name != "id"
+        self.unit.is_right_aligned() && !self.is_id
     }
 }
 

@@ -15,10 +15,7 @@ use regex::bytes::Regex;
 pub(crate) use self::decimal::LiteralError;
 use self::literal::Literal;
 pub use self::{date::parse_as_of as parse_date, parse::FilterError};
-use crate::{
-    field::Field,
-    subject::{Processes, Subject},
-};
+use crate::field::{Field, Processes, Subject};
 
 /// A condition on a row. Its result is true, false or unknown.
 #[derive(Clone, Debug)]

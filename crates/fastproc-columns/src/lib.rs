@@ -38,17 +38,15 @@ mod names;
 pub mod number;
 mod row;
 mod sort;
-mod subject;
 mod tree;
 mod value;
 
 pub use cells::Cells;
 pub use duration::{DurationError, is_interval, parse_duration, parse_interval};
-pub use field::{FIELDS, Field, UnknownField, short_container_id};
+pub use field::{FIELDS, Field, Processes, Subject, UnknownField, short_container_id};
 pub use filter::{Filter, FilterError, parse_date};
 pub use names::Names;
 pub use row::{Event, Lookup, Row};
 pub use sort::{Ranked, RowList, Sort, Sorter};
-pub use subject::{Processes, Subject};
 pub use tree::{Branch, Forest, forest};
 pub use value::{Kind, Unit, Value, arguments};

@@ -48,12 +48,44 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// A row of a process or a thread with its change.
+    #[inline]
+    pub fn changed(change: Change<'a>) -> Self {
+        Self {
+            process: change.process,
+            thread: change.thread,
+            change: Some(change),
+            branch: &[],
+            event: change.exit.map(|exit| Event::Exit(exit, None)),
+        }
+    }
+
+    /// Rows of all processes of a snapshot, or of all threads, in the order of their ids; with changes since `before`.
+    pub fn all<'b>(
+        snapshot: &Snapshot<'a>,
+        before: Option<&'b Baseline>,
+        threads: bool,
+    ) -> Box<dyn Iterator<Item = Self> + 'b>
+    where
+        'a: 'b,
+    {
+        let of_thread = |(process, thread)| Self {
+            thread: Some(thread),
+            ..Self::new(process)
+        };
+        match (before, threads) {
+            (None, false) => Box::new(snapshot.iter().map(Self::new)),
+            (None, true) => Box::new(snapshot.threads_with_processes().map(of_thread)),
+            (Some(before), false) => Box::new(before.changes(snapshot).map(Self::changed)),
+            (Some(before), true) => Box::new(before.thread_changes(snapshot).map(Self::changed)),
+        }
+    }
+
     /// A row of an exited process; see [`Ended::change`](fastproc::difference::Ended::change).
     pub fn ended(change: Change<'a>, cmdline: Option<Cmdline<'a>>) -> Self {
         Self {
-            change: Some(change),
             event: change.exit.map(|exit| Event::Exit(exit, cmdline)),
-            ..Self::new(change.process)
+            ..Self::changed(change)
         }
     }
 

@@ -5,9 +5,8 @@ use std::{cmp::Ordering, ops::Range, str::FromStr};
 use fastproc::Snapshot;
 
 use crate::{
-    field::{Field, UnknownField},
+    field::{Field, Processes, Subject, UnknownField},
     row::Row,
-    subject::{Processes, Subject},
     value::Value,
 };
 

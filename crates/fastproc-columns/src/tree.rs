@@ -1,8 +1,8 @@
 //! Rows below their parents.
 
 use crate::{
+    field::{Processes, Subject},
     row::Row,
-    subject::{Processes, Subject},
 };
 
 /// Levels that are drawn. Deeper branches do not move further to the right, so a long chain of processes does not make

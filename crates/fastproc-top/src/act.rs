@@ -7,7 +7,8 @@ use crate::{
     details::{Details, Page},
     group::GroupBy,
     keys::{self, Action, Key, Place},
-    state::{List, Overlay, ProcessAction, Prompt, State},
+    overlay::{List, Overlay, ProcessAction, Prompt},
+    state::State,
     target::Target,
     window::Window,
 };
@@ -127,19 +128,7 @@ impl State {
         match action {
             Action::Move(_) | Action::Page(_) | Action::First | Action::Last => {
                 self.follow = None;
-                scroll(&mut self.window, action);
-            }
-            Action::Side(by) => {
-                let left = self.window.left.saturating_add_signed(by as i16);
-                self.window.left = left.min(2000);
-            }
-            Action::LeftEdge => self.window.left = 0,
-            Action::SortBy(name) => self.sort_by(name, name != "pid"),
-            Action::ChooseSort => self.ask_sort(),
-            Action::SortColumn(by) => self.sort_column(by),
-            Action::Reverse => {
-                let (name, descending) = self.sort_key();
-                self.sort_by(name, !descending);
+                scroll(&mut self.chosen.window, action);
             }
             Action::Tree => {
                 settings.tree = !settings.tree;
@@ -175,11 +164,6 @@ impl State {
                 self.say("processes that exited are hidden; the header counts them");
             }
             Action::CommandLines => self.toggle_command_lines(),
-            Action::Columns => {
-                let names: Vec<_> = self.columns.iter().map(|field| field.name).collect();
-                self.ask(Prompt::Columns, names.join(","));
-            }
-            Action::Filter => self.ask(Prompt::Filter, self.settings.filter.clone()),
             Action::Follow => self.follow = self.selected.filter(|_| self.follow.is_none()),
             Action::FollowPid => self.ask(Prompt::Pid, String::new()),
             Action::Mark => {
@@ -188,7 +172,7 @@ impl State {
                         self.marked.insert(id);
                     }
                     self.follow = None;
-                    self.window.step(1);
+                    self.chosen.window.step(1);
                 }
             }
             Action::MarkTree => return Some(Effect::MarkTree),
@@ -204,7 +188,10 @@ impl State {
                 let filter = self.filter_before.take().unwrap_or_default();
                 let _ = self.set_filter(&filter);
             }
-            _ => {}
+            _ => {
+                let asked = self.chosen.act(action, self.settings.words());
+                self.overlay = asked.or(self.overlay.take());
+            }
         }
         None
     }
@@ -261,7 +248,7 @@ impl State {
                 Ok(()) => {
                     self.filter_before = Some(before);
                     self.settings.group = None;
-                    self.window = Window::default();
+                    self.chosen.window = Window::default();
                 }
                 Err(error) => self.fail(error.to_string()),
             }
@@ -274,9 +261,9 @@ impl State {
         if !self.settings.tree {
             self.fail("only a tree can be folded (F5)");
         } else if let Some(id) = self.selected
-            && !self.folded.remove(&id.pid)
+            && !self.chosen.folded.remove(&id.pid)
         {
-            self.folded.insert(id.pid);
+            self.chosen.folded.insert(id.pid);
         }
     }
 
@@ -287,30 +274,17 @@ impl State {
         self.follow = self.follow.filter(|_| self.settings.group.is_none());
     }
 
-    fn sort_column(&mut self, by: i32) {
-        let (now, _) = self.sort_key();
-        let at = self.columns.iter().position(|field| field.name == now);
-        let last = self.columns.len().saturating_sub(1);
-        let next = at.map_or(0, |at| at.saturating_add_signed(by as isize).min(last));
-        if let Some(field) = self.columns.get(next) {
-            self.sort_by(
-                field.name,
-                field.unit.is_right_aligned() && field.name != "pid",
-            );
-        }
-    }
-
     fn toggle_command_lines(&mut self) {
-        let names = self.columns.iter().map(|field| match field.name {
+        let names = self.chosen.columns.iter().map(|field| match field.name {
             "cmdline" => "comm",
             "comm" => "cmdline",
             name => name,
         });
         let names: Vec<_> = names.collect();
-        let may_drop = self.may_drop;
+        let may_drop = self.chosen.may_drop;
         let names = names.join(",");
         if self.set_columns(&names).is_ok() {
-            self.may_drop = may_drop;
+            self.chosen.may_drop = may_drop;
         }
     }
 }

@@ -1,30 +1,17 @@
 //! The table of cgroups and one cgroup in detail: what is chosen of them, and what they did.
 
-use std::{collections::HashSet, error::Error};
+use std::error::Error;
 
 use fastproc::cgroups::Fields;
-use fastproc_columns::{
-    FilterError, UnknownField,
-    cgroups::{self, Column, Filter, Lookup, Row, Rows, Sort},
-};
+use fastproc_columns::cgroups::{self, Cgroups, Lookup, Row, Rows};
 
-use crate::{history::History, settings::CgroupSettings, window::Window};
+use crate::{chosen::Chosen, history::History, settings::CgroupSettings, window::Window};
 
 /// The table.
 #[derive(Debug)]
 pub struct Table {
-    /// The columns, in their order.
-    pub columns: Vec<&'static Column>,
-    /// Whether they may be left out where there is no room.
-    pub may_drop: bool,
-    /// The order.
-    pub sort: Sort,
-    /// Which rows to show.
-    pub filter: Option<Filter>,
-    /// Cgroups whose descendants are not shown.
-    pub folded: HashSet<u64>,
-    /// The rows that can be seen.
-    pub window: Window,
+    /// What is chosen of it.
+    pub chosen: Chosen<Cgroups>,
     /// The id of the cgroup that the cursor was on when rows were last drawn.
     pub selected: Option<u64>,
     /// The id of the cgroup that a search found, which the cursor follows until it is moved.
@@ -35,44 +22,13 @@ pub struct Table {
 
 impl Table {
     /// Creates it from settings.
-    pub fn new(settings: &CgroupSettings) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let mut table = Self {
-            columns: Vec::new(),
-            may_drop: false,
-            sort: settings.sort.parse()?,
-            filter: None,
-            folded: HashSet::new(),
-            window: Window::default(),
+    pub fn new(settings: &mut CgroupSettings) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Ok(Self {
+            chosen: Chosen::new(settings.words(), cgroups::defaults(true))?,
             selected: None,
             follow: None,
             details: None,
-        };
-        table.set_columns(&settings.columns.join(","))?;
-        table.set_filter(&settings.filter)?;
-        Ok(table)
-    }
-
-    /// Sets the columns by name; an empty list selects the defaults that fit. Returns the names that were given.
-    pub fn set_columns(&mut self, names: &str) -> Result<Vec<String>, UnknownField> {
-        let names = names.split(',').map(str::trim);
-        let own: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
-        self.columns = if own.is_empty() {
-            cgroups::defaults(true)
-        } else {
-            let found: Result<_, _> = own.iter().map(|name| cgroups::find(name)).collect();
-            found?
-        };
-        self.may_drop = own.is_empty();
-        Ok(own.into_iter().map(Into::into).collect())
-    }
-
-    /// Sets the filter; an empty one shows everything.
-    pub fn set_filter(&mut self, text: &str) -> Result<(), FilterError> {
-        self.filter = match text.trim() {
-            "" => None,
-            text => Some(text.parse()?),
-        };
-        Ok(())
+        })
     }
 
     /// The groups of fields that columns, order, filter and details need.
@@ -82,17 +38,13 @@ impl Table {
         } else {
             Fields::empty()
         };
-        let columns = self.columns.iter().map(|column| column.needs);
-        let filter = self.filter.iter().map(Filter::needs);
-        columns
-            .chain(filter)
-            .fold(begin | self.sort.needs(), Fields::union)
+        self.chosen.needs().fold(begin, Fields::union)
     }
 
     /// Brings rows in order, and leaves out those that are not to be shown.
     pub fn pick(&self, rows: &mut Rows<'_>, tree: bool) {
-        let tree = tree.then_some(&self.folded);
-        rows.arrange(Some(&self.sort), tree, self.filter.as_ref());
+        let tree = tree.then_some(&self.chosen.folded);
+        rows.arrange(Some(&self.chosen.sort), tree, self.chosen.filter.as_ref());
     }
 
     /// Moves the cursor to the cgroup that it follows.
@@ -101,7 +53,7 @@ impl Table {
             return;
         };
         match rows.iter().position(|row| row.cgroup.id() == id) {
-            Some(place) => self.window.cursor = place,
+            Some(place) => self.chosen.window.cursor = place,
             None => self.follow = None,
         }
     }
@@ -112,8 +64,8 @@ impl Table {
         let count = rows.len();
         // Round about, and itself last.
         let place = |step: usize| match direction {
-            ..0 => (self.window.cursor + count - step) % count,
-            _ => (self.window.cursor + step) % count,
+            ..0 => (self.chosen.window.cursor + count - step) % count,
+            _ => (self.chosen.window.cursor + step) % count,
         };
         let has = |&place: &usize| {
             let path = rows.get(place).map(|row| row.cgroup.path());
@@ -121,7 +73,7 @@ impl Table {
             path.to_lowercase().contains(&needle)
         };
         let found = (1..=count).map(place).find(has);
-        self.window.cursor = found.unwrap_or(self.window.cursor);
+        self.chosen.window.cursor = found.unwrap_or(self.chosen.window.cursor);
         if let Some(row) = found.and_then(|place| rows.get(place)) {
             self.follow = Some(row.cgroup.id());
         }

@@ -154,7 +154,7 @@ impl Painter {
         let grid = &mut self.cgroup_grid;
         cgroup_table::draw(&mut part, grid, cgroups, &rows, state, theme);
         if self.watched_cgroups.takes() {
-            let window = state.cgroups.window;
+            let window = state.cgroups.chosen.window;
             let seen = rows.iter().skip(window.top).take(window.height);
             seen.for_each(|row| watch(&mut self.watched_cgroups, row));
         }

@@ -11,6 +11,7 @@
 mod act;
 mod canvas;
 mod cgroups;
+mod chosen;
 mod clock;
 mod details;
 mod draw;
@@ -25,6 +26,7 @@ mod locale;
 pub mod machine;
 mod observation;
 mod options;
+mod overlay;
 pub mod record;
 mod rows;
 mod sampler;

@@ -2,12 +2,8 @@
 
 mod resting;
 
-use fastproc::{
-    Process,
-    difference::{Change, PerProcess},
-    record::State as ProcessState,
-};
-use fastproc_columns::{Branch, Event, Forest, Lookup, Row, Sorter};
+use fastproc::{Process, difference::PerProcess, record::State as ProcessState};
+use fastproc_columns::{Branch, Forest, Lookup, Row, Sorter};
 
 use self::resting::{Plain, Ranks};
 use crate::{
@@ -138,9 +134,9 @@ impl Picker {
             select(view, state, lookup, briefs, &mut rows);
             marked = sum_of_marked(&rows, state, lookup);
             if let Some(by) = state.settings.group {
-                let (sort, descending) = state.sort_key();
+                let (sort, descending) = state.chosen.sorted();
                 self.groups.add_up(by, sort, descending, &rows, lookup);
-                state.window.settle(self.groups.len(), height);
+                state.chosen.window.settle(self.groups.len(), height);
             } else if state.settings.tree {
                 self.pick_tree(&rows, state, lookup, height, &mut branches, &mut shown);
             } else {
@@ -148,10 +144,10 @@ impl Picker {
             }
         }
         let is_grouped = state.settings.group.is_some();
-        let group = self.groups.get(state.window.cursor);
+        let group = self.groups.get(state.chosen.window.cursor);
         let group = group.filter(|_| is_grouped);
         state.selected_group = group.map(|(key, _)| key.to_vec());
-        let at = state.window.cursor - state.window.top;
+        let at = state.chosen.window.cursor - state.chosen.window.top;
         state.selected = shown.get(at).map(Id::from_row);
         self.rows = reuse(rows);
         Picked {
@@ -181,13 +177,13 @@ impl Picker {
         let first = if all {
             usize::MAX
         } else {
-            state.window.settle(rows.len(), height);
-            state.window.top + height
+            state.chosen.window.settle(rows.len(), height);
+            state.chosen.window.top + height
         };
-        let order = self.sorter.order(&state.sort, first, rows, lookup);
+        let order = self.sorter.order(&state.chosen.sort, first, rows, lookup);
         let row = |place: usize| &rows[order[place] as usize];
         place_cursor(state, lookup, rows.len(), height, row);
-        let places = state.window.top..rows.len().min(state.window.top + height);
+        let places = state.chosen.window.top..rows.len().min(state.chosen.window.top + height);
         shown.extend(places.map(|place| *row(place)));
     }
 
@@ -200,15 +196,17 @@ impl Picker {
         branches: &mut Vec<Branch>,
         shown: &mut Vec<Row<'a>>,
     ) {
-        let order = self.sorter.order(&state.sort, usize::MAX, rows, lookup);
-        let folded = &state.folded;
+        let order = self
+            .sorter
+            .order(&state.chosen.sort, usize::MAX, rows, lookup);
+        let folded = &state.chosen.folded;
         let order = order.iter().copied();
         let tree = self
             .forest
             .arrange(rows, order, |pid| folded.contains(&pid));
         let row = |place: usize| &rows[tree[place].at as usize];
         place_cursor(state, lookup, tree.len(), height, row);
-        let places = state.window.top..tree.len().min(state.window.top + height);
+        let places = state.chosen.window.top..tree.len().min(state.chosen.window.top + height);
         shown.extend(places.clone().map(|place| *row(place)));
         branches.extend_from_slice(&tree[places]);
     }
@@ -231,7 +229,7 @@ fn place_cursor<'r, 'a: 'r>(
         };
         if let Some(place) = (0..rows).find(is) {
             *id = Id::from_row(row(place));
-            state.window.cursor = place;
+            state.chosen.window.cursor = place;
         } else {
             let text = format!("process {} is not shown, or no more", id.pid);
             state.follow = None;
@@ -240,7 +238,7 @@ fn place_cursor<'r, 'a: 'r>(
     }
     if let Some(direction) = state.seek.take() {
         let needle = state.search.to_lowercase();
-        let at = state.window.cursor;
+        let at = state.chosen.window.cursor;
         // Search around the list, and the current row last.
         let place = |step: usize| match direction {
             ..0 => (at + rows - step % rows.max(1)) % rows.max(1),
@@ -252,13 +250,13 @@ fn place_cursor<'r, 'a: 'r>(
         {
             // Keys that are pressed later mean what was found, even if it has moved.
             Some(place) => {
-                state.window.cursor = place;
+                state.chosen.window.cursor = place;
                 state.follow = Some(Id::from_row(row(place)));
             }
             None => state.fail(format!("nothing has '{}' in it", needle.escape_debug())),
         }
     }
-    state.window.settle(rows, height);
+    state.chosen.window.settle(rows, height);
 }
 
 /// Whether its id, name or command line contains this text, in letters of either case.
@@ -281,17 +279,6 @@ fn matches(row: &Row<'_>, needle: &str, lookup: &mut Lookup) -> bool {
     })
 }
 
-/// The row of a process or thread, with its change.
-fn row_of(change: Change<'_>) -> Row<'_> {
-    Row {
-        process: change.process,
-        thread: change.thread,
-        change: Some(change),
-        branch: &[],
-        event: change.exit.map(|exit| Event::Exit(exit, None)),
-    }
-}
-
 /// The rows that the settings and the filter select.
 fn select<'a>(
     view: &View<'a>,
@@ -305,6 +292,7 @@ fn select<'a>(
         let wanted = (settings.kernel_threads || !brief.is_kernel_thread)
             && (settings.idle || is_busy(&row, brief))
             && state
+                .chosen
                 .filter
                 .as_ref()
                 .is_none_or(|filter| filter.admits(&row, lookup));
@@ -312,34 +300,15 @@ fn select<'a>(
             rows.push(row);
         }
     };
-    match (view.before, settings.threads) {
-        (Some(before), false) => {
-            let changes = before.changes(&view.snapshot).zip(briefs);
-            changes.for_each(|(change, brief)| take(row_of(change), *brief));
-        }
-        (None, false) => {
-            let processes = view.snapshot.iter().zip(briefs);
-            processes.for_each(|(process, brief)| take(Row::new(process), *brief));
-        }
-        (Some(before), true) => {
-            let changes = before.thread_changes(&view.snapshot).map(row_of);
-            changes.for_each(|row| take(row, Brief::of(row.process)));
-        }
-        (None, true) => {
-            let threads = view.snapshot.threads_with_processes();
-            threads.for_each(|(process, thread)| {
-                let thread = Some(thread);
-                let row = Row {
-                    thread,
-                    ..Row::new(process)
-                };
-                take(row, Brief::of(process));
-            });
-        }
+    let all = Row::all(&view.snapshot, view.before, settings.threads);
+    if settings.threads {
+        all.for_each(|row| take(row, Brief::of(row.process)));
+    } else {
+        all.zip(briefs).for_each(|(row, brief)| take(row, *brief));
     }
     if settings.exited && !settings.threads {
         let exited = view.exited.iter();
-        let rows = exited.map(|process| row_of(process.change()));
+        let rows = exited.map(|process| Row::changed(process.change()));
         rows.for_each(|row| take(row, Brief::of(row.process)));
     }
 }
@@ -390,12 +359,12 @@ mod tests {
             let order = [(place + 2) % 3, place, (place + 1) % 3].map(|at| rows[at]);
             let found = order.iter().position(|row| row.process.pid() == 5);
             place_cursor(&mut state, &mut lookup, order.len(), 10, |at| &order[at]);
-            assert_eq!(Some(state.window.cursor), found);
+            assert_eq!(Some(state.chosen.window.cursor), found);
         }
         state.do_there(Action::Move(1));
-        let cursor = state.window.cursor;
+        let cursor = state.chosen.window.cursor;
         place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);
-        assert_eq!(state.window.cursor, cursor);
+        assert_eq!(state.chosen.window.cursor, cursor);
     }
 
     #[test]
@@ -412,9 +381,9 @@ mod tests {
         state.search = "WEB".into();
         for (direction, found) in [(1, 2), (-1, 0)] {
             (state.follow, state.seek) = (None, Some(direction));
-            state.window.cursor = 1;
+            state.chosen.window.cursor = 1;
             place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);
-            assert_eq!(state.window.cursor, found);
+            assert_eq!(state.chosen.window.cursor, found);
         }
     }
 

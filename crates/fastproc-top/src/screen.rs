@@ -26,9 +26,10 @@ use crate::{
     keys::{Key, Place},
     locale,
     options::Options,
+    overlay::Overlay,
     record::Recorder,
     settings::Settings,
-    state::{Overlay, State},
+    state::State,
     terminal::{Input, Signals, Terminal},
     view::details,
 };
@@ -406,22 +407,15 @@ impl Screen {
             let Some((_, name)) = places.find(|(place, _)| place.contains(&column)) else {
                 return;
             };
-            if is_of_cgroups {
-                let (column, is_largest_first) = state.cgroups.sort.first();
-                let other = (column.name == *name).then_some(!is_largest_first);
-                return state.sort_cgroups_by(name, other);
-            }
-            let (now, descending) = state.sort_key();
-            let is_number = fastproc_columns::field::find(name)
-                .is_ok_and(|field| field.unit.is_right_aligned() && *name != "pid");
-            state.sort_by(name, if now == *name { !descending } else { is_number });
+            let (now, descending) = state.sorted();
+            state.sort_by(name, (now == *name).then_some(!descending));
         } else if line > painter.table_line {
             let window = if is_of_cgroups {
                 state.cgroups.follow = None;
-                &mut state.cgroups.window
+                &mut state.cgroups.chosen.window
             } else {
                 state.follow = None;
-                &mut state.window
+                &mut state.chosen.window
             };
             let row = window.top + usize::from(line - painter.table_line) - 1;
             if row < window.rows && row < window.top + window.height {
@@ -458,7 +452,7 @@ impl State {
                     shown.window.top = shown.window.top.saturating_add_signed(by as isize);
                 } else {
                     self.cgroups.follow = None;
-                    self.cgroups.window.step(by);
+                    self.cgroups.chosen.window.step(by);
                 }
             }
             (None, Some(shown)) => {
@@ -466,7 +460,7 @@ impl State {
             }
             (None, None) => {
                 self.follow = None;
-                self.window.step(by);
+                self.chosen.window.step(by);
             }
         }
     }

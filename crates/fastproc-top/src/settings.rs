@@ -9,10 +9,15 @@ use std::{
 };
 
 use fastproc::regular_file;
-use fastproc_columns::{Filter, Sort, cgroups, field, is_interval};
+use fastproc_columns::{Processes, cgroups::Cgroups, is_interval};
 use serde::{Deserialize, Serialize};
 
-use crate::{error::Error, group::GroupBy, options::Options};
+use crate::{
+    chosen::{Chosen, Words},
+    error::Error,
+    group::GroupBy,
+    options::Options,
+};
 
 /// The longest file that is read, in bytes.
 const LONGEST_FILE: u64 = 1 << 20;
@@ -68,6 +73,17 @@ pub struct CgroupSettings {
     pub tree: bool,
 }
 
+impl CgroupSettings {
+    /// What is chosen of the table of cgroups.
+    pub fn words(&mut self) -> Words<'_> {
+        Words {
+            columns: &mut self.columns,
+            sort: &mut self.sort,
+            filter: &mut self.filter,
+        }
+    }
+}
+
 impl Default for CgroupSettings {
     fn default() -> Self {
         Self {
@@ -108,6 +124,15 @@ pub fn interval(seconds: f64) -> Option<Duration> {
 }
 
 impl Settings {
+    /// What is chosen of the table of processes.
+    pub fn words(&mut self) -> Words<'_> {
+        Words {
+            columns: &mut self.columns,
+            sort: &mut self.sort,
+            filter: &mut self.filter,
+        }
+    }
+
     /// Loads the file and applies the command line. The defaults apply if there is no file, or if the file is at its default path
     /// and may not be read.
     pub fn load(options: &Options) -> Result<Self, Error> {
@@ -169,20 +194,9 @@ impl Settings {
         if interval(self.interval).is_none() {
             return Err("interval is a number of seconds, at least 0.01".into());
         }
-        for name in &self.columns {
-            field::find(name.trim())?;
-        }
-        self.sort.parse::<Sort>()?;
-        if !self.filter.trim().is_empty() {
-            self.filter.parse::<Filter>()?;
-        }
-        for name in &self.cgroups.columns {
-            cgroups::find(name.trim())?;
-        }
-        self.cgroups.sort.parse::<cgroups::Sort>()?;
-        if !self.cgroups.filter.trim().is_empty() {
-            self.cgroups.filter.parse::<cgroups::Filter>()?;
-        }
+        let mut words = self.clone();
+        Chosen::<Processes>::new(words.words(), Vec::new())?;
+        Chosen::<Cgroups>::new(words.cgroups.words(), Vec::new())?;
         Ok(())
     }
 

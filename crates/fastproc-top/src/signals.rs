@@ -12,7 +12,7 @@ use rustix::{
     },
 };
 
-use crate::{id::Id, observation::View, state::ProcessAction};
+use crate::{id::Id, observation::View, overlay::ProcessAction};
 
 /// The signals of signal(7), the most common ones first.
 pub const SIGNALS: [(i32, &str); 31] = [

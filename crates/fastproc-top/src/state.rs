@@ -6,18 +6,19 @@ use std::{
 };
 
 use fastproc::Fields;
-use fastproc_columns::{Field, Filter, Sort, field};
+use fastproc_columns::{Field, FilterError, Processes, field};
 
 use crate::{
     cgroups,
+    chosen::Chosen,
     details::Details,
     error::Error,
     group::GroupBy,
     id::Id,
     keys::Place,
+    overlay::Overlay,
     settings::{self, Settings},
     target::Target,
-    window::Window,
 };
 
 /// The default columns. A narrow terminal leaves out columns from the right, except the last.
@@ -49,96 +50,6 @@ const THREAD_COLUMNS: [&str; 9] = [
     "comm",
 ];
 
-/// What an entry of a list does when it is chosen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// A field or, of cgroups, a column to sort by.
-    Sort(&'static str),
-    /// A signal to send.
-    Signal(i32),
-    /// A user whose processes to show; `None`: all.
-    User(Option<String>),
-}
-
-/// A list to choose from.
-#[derive(Clone, Debug)]
-pub struct List {
-    /// The heading.
-    pub title: &'static str,
-    /// The lines, each with what choosing it does.
-    pub items: Vec<(String, Choice)>,
-    /// The visible lines and the cursor.
-    pub window: Window,
-}
-
-/// What the user is asked to type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prompt {
-    /// A filter.
-    Filter,
-    /// A text to search for.
-    Search,
-    /// Columns.
-    Columns,
-    /// The refresh interval.
-    Interval,
-    /// A process to follow.
-    Pid,
-    /// A nice value.
-    Nice,
-    /// A time of the recording.
-    Time,
-}
-
-impl Prompt {
-    /// The label before the text.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Filter => "Filter: ",
-            Self::Search => "Search: ",
-            Self::Columns => "Columns: ",
-            Self::Interval => "Refresh interval (2, 0.5, 500ms): ",
-            Self::Pid => "Process id: ",
-            Self::Nice => "Nice value (-20 to 19): ",
-            Self::Time => "Time (HH:MM[:SS], or YYYY-MM-DD HH:MM[:SS]): ",
-        }
-    }
-}
-
-/// A change of processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProcessAction {
-    /// Send a signal.
-    Signal(i32),
-    /// Set the nice value.
-    Nice(i32),
-    /// Change the nice value by this amount.
-    NiceBy(i32),
-}
-
-/// What is shown on top of the table.
-#[derive(Clone, Debug)]
-pub enum Overlay {
-    /// A list to choose from.
-    List(List),
-    /// A line of text to type.
-    Prompt {
-        /// What it is for.
-        prompt: Prompt,
-        /// The text so far.
-        text: String,
-        /// Why it is invalid.
-        error: Option<String>,
-    },
-    /// A question before processes are changed.
-    Question {
-        /// The change; [`State::targets`] are the processes.
-        action: ProcessAction,
-    },
-    /// The keys.
-    Help(Window),
-}
-
 /// A message that disappears after a while.
 #[derive(Clone, Debug)]
 pub struct Message {
@@ -159,14 +70,8 @@ const MESSAGE_TIME: Duration = Duration::from_secs(4);
 pub struct State {
     /// The choices that the settings file can keep.
     pub settings: Settings,
-    /// The columns, in their order.
-    pub columns: Vec<&'static Field>,
-    /// Whether columns may be left out if there is no room.
-    pub may_drop: bool,
-    /// The order.
-    pub sort: Sort,
-    /// Which rows to show.
-    pub filter: Option<Filter>,
+    /// What is chosen of the table of processes.
+    pub chosen: Chosen<Processes>,
     /// The filter before a group was opened, to which Esc returns.
     pub filter_before: Option<String>,
     /// The text to search for.
@@ -177,10 +82,6 @@ pub struct State {
     pub follow: Option<Id>,
     /// The marked rows.
     pub marked: HashSet<Id>,
-    /// Processes whose children are not shown.
-    pub folded: HashSet<u32>,
-    /// The visible rows.
-    pub window: Window,
     /// The row of the cursor when rows were last drawn.
     pub selected: Option<Id>,
     /// The key of the group at the cursor.
@@ -209,25 +110,23 @@ pub struct State {
 
 impl State {
     /// Creates the state from settings.
-    pub fn new(settings: Settings) -> Result<Self, Error> {
-        let mut state = Self {
-            columns: Vec::new(),
-            may_drop: false,
-            sort: settings.sort.parse().map_err(boxed)?,
-            filter: None,
+    pub fn new(mut settings: Settings) -> Result<Self, Error> {
+        let defaults = default_columns(settings.threads);
+        let chosen = Chosen::new(settings.words(), defaults).map_err(Error::Choice)?;
+        let cgroups = cgroups::Table::new(&mut settings.cgroups).map_err(Error::Choice)?;
+        Ok(Self {
+            chosen,
             filter_before: None,
             search: String::new(),
             seek: None,
             follow: None,
             marked: HashSet::new(),
-            folded: HashSet::new(),
-            window: Window::default(),
             selected: None,
             selected_group: None,
             targets: Vec::new(),
             is_burst: false,
             details: None,
-            cgroups: cgroups::Table::new(&settings.cgroups).map_err(Error::Choice)?,
+            cgroups,
             overlay: None,
             message: None,
             paused: false,
@@ -235,12 +134,7 @@ impl State {
             no_colour: false,
             is_ascii: false,
             settings,
-        };
-        let names = state.settings.columns.join(",");
-        state.set_columns(&names).map_err(boxed)?;
-        let filter = state.settings.filter.clone();
-        state.set_filter(&filter).map_err(boxed)?;
-        Ok(state)
+        })
     }
 
     /// The refresh interval.
@@ -250,60 +144,41 @@ impl State {
 
     /// Sets the columns by name; an empty list selects the defaults that fit.
     pub fn set_columns(&mut self, names: &str) -> Result<(), field::UnknownField> {
-        let names = names.split(',').map(str::trim);
-        let own: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
-        let fallback: &[&str] = if self.settings.threads {
-            &THREAD_COLUMNS
-        } else {
-            &COLUMNS
-        };
-        let names = if own.is_empty() { fallback } else { &own };
-        let columns: Result<_, _> = names.iter().map(|name| field::find(name)).collect();
-        self.columns = columns?;
-        self.may_drop = own.is_empty();
-        self.settings.columns = own.into_iter().map(Into::into).collect();
-        Ok(())
+        let defaults = default_columns(self.settings.threads);
+        let words = self.settings.words().columns;
+        self.chosen.set_columns(names, defaults, words)
     }
 
     /// Sets the filter; an empty one shows everything.
-    pub fn set_filter(&mut self, text: &str) -> Result<(), fastproc_columns::FilterError> {
-        let text = text.trim();
-        self.filter = match text {
-            "" => None,
-            text => Some(text.parse()?),
-        };
-        self.settings.filter = text.into();
+    pub fn set_filter(&mut self, text: &str) -> Result<(), FilterError> {
+        self.chosen.set_filter(text, self.settings.words().filter)?;
         self.filter_before = None;
         Ok(())
     }
 
-    /// The name of the first field of the order, and whether its largest value comes first.
-    pub fn sort_key(&self) -> (&'static str, bool) {
-        let first = self.settings.sort.split(',').next().unwrap_or_default();
-        let field = self.sort.fields().next();
-        (
-            field.map_or("pid", |field| field.name),
-            first.starts_with('-'),
-        )
+    /// Sorts what is shown by this field, by default with the largest first if it is a number.
+    pub fn sort_by(&mut self, name: &str, descending: Option<bool>) {
+        if self.settings.cgroups.shown {
+            let words = self.settings.cgroups.words().sort;
+            self.cgroups.chosen.sort_by(name, descending, words);
+        } else {
+            let words = self.settings.words().sort;
+            self.chosen.sort_by(name, descending, words);
+        }
     }
 
-    /// Sorts by this field.
-    pub fn sort_by(&mut self, name: &'static str, descending: bool) {
-        let sign = if descending { "-" } else { "" };
-        let text = format!("{sign}{name}");
-        if let Ok(sort) = text.parse() {
-            self.sort = sort;
-            self.settings.sort = text;
+    /// The name of the field by which the rows that are shown are sorted, and whether its largest value comes first.
+    pub fn sorted(&self) -> (&'static str, bool) {
+        if self.settings.cgroups.shown {
+            self.cgroups.chosen.sorted()
+        } else {
+            self.chosen.sorted()
         }
     }
 
     /// The groups of fields that columns, order, filter and details need.
     pub fn needs(&self) -> Fields {
-        let columns = self.columns.iter();
-        let mut needs = columns.fold(self.sort.needs() | Fields::TOP, |needs, field| {
-            needs | field.needs
-        });
-        needs |= self.filter.as_ref().map_or(Fields::empty(), Filter::needs);
+        let mut needs = self.chosen.needs().fold(Fields::TOP, Fields::union);
         needs |= self.settings.group.map_or(Fields::empty(), GroupBy::needs);
         needs |= self
             .details
@@ -381,6 +256,7 @@ impl State {
     }
 }
 
-fn boxed<E: std::error::Error + Send + Sync + 'static>(error: E) -> Error {
-    Error::Choice(Box::new(error))
+fn default_columns(threads: bool) -> Vec<&'static Field> {
+    let names: &[&str] = if threads { &THREAD_COLUMNS } else { &COLUMNS };
+    names.iter().flat_map(|name| field::find(name)).collect()
 }

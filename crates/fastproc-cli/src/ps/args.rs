@@ -9,7 +9,7 @@ use super::{
     selection::{More, Select},
 };
 use crate::{
-    format::{Column, Format},
+    format::{Column, Written},
     source::Source,
 };
 
@@ -97,21 +97,8 @@ pub struct Args {
     #[arg(long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,
 
-    /// Write in this format.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: Format,
-
-    /// Write JSON; the same as --format json.
-    #[arg(long, conflicts_with = "format")]
-    pub(super) json: bool,
-
-    /// Leave out the heading of a table or of CSV.
-    #[arg(long, visible_alias = "no-headings", aliases = NO_HEADINGS)]
-    pub(super) no_headers: bool,
-
-    /// In CSV, write a ' before text that a spreadsheet would take for a formula.
-    #[arg(long)]
-    pub(super) no_formulas: bool,
+    #[command(flatten)]
+    pub(super) written: Written,
 
     /// Read processes from this source.
     #[arg(long, value_enum, default_value_t)]
@@ -133,16 +120,6 @@ pub struct Args {
     #[command(flatten)]
     pub(super) more: More,
 }
-
-/// Other spellings of --no-headers in ps(1).
-const NO_HEADINGS: [&str; 6] = [
-    "no-header",
-    "no-heading",
-    "noheader",
-    "noheaders",
-    "noheading",
-    "noheadings",
-];
 
 /// Options of ps(1), as people are used to typing them.
 #[derive(Debug, clap::Args)]

@@ -88,7 +88,7 @@ impl Args {
             || ps.cols.is_some()
             || ps.numbers
             || self.sort.is_some()
-            || self.no_headers
+            || self.written.no_headers
     }
 
     /// Whether there is an option that ps(1) lacks.
@@ -236,7 +236,7 @@ impl Args {
             let own = sort.parse::<Sort>();
             own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| error))?
         };
-        let headings = !(self.no_headers || words.no_headings);
+        let headings = !(self.written.no_headers || words.no_headings);
         let writer: Box<dyn RowWriter> = if like_ps {
             let wide = ps.wide.saturating_add(words.wide);
             let one_wide = Some(WIDE.max(terminal::width().unwrap_or(0) as u32));
@@ -255,8 +255,10 @@ impl Args {
             format.writer(Layout {
                 headings,
                 may_drop,
-                follows: Follows::after(Redraw::new(self.interval.is_some(), format).as_ref()),
-                no_formulas: self.no_formulas,
+                follows: Follows::after(
+                    Redraw::new(self.interval.is_some() && format == Format::Table).as_ref(),
+                ),
+                no_formulas: self.written.no_formulas,
                 ..Layout::new(columns.clone())
             })
         };

@@ -1,6 +1,6 @@
 //! Shows a snapshot: selects, sorts and writes its rows.
 
-use fastproc::{Baseline, Snapshot, difference::Change, exits::Exit, record::Record};
+use fastproc::{Baseline, Snapshot, exits::Exit, record::Record};
 use fastproc_columns::{Filter, Lookup, Row, RowList, Sort, Sorter, forest};
 
 use super::{ps1, selection::Selection, summary::Summary};
@@ -158,26 +158,7 @@ impl Screen {
                 rows.push(row);
             }
         };
-        let mut take_change = |change: Change<'a>| {
-            take(Row {
-                thread: change.thread,
-                change: Some(change),
-                ..Row::new(change.process)
-            });
-        };
-        match (before, self.threads) {
-            (Some(before), true) => before.thread_changes(snapshot).for_each(&mut take_change),
-            (Some(before), false) => before.changes(snapshot).for_each(&mut take_change),
-            (None, true) => snapshot
-                .threads_with_processes()
-                .for_each(|(process, thread)| {
-                    take(Row {
-                        thread: Some(thread),
-                        ..Row::new(process)
-                    });
-                }),
-            (None, false) => snapshot.iter().map(Row::new).for_each(&mut take),
-        }
+        Row::all(snapshot, before, self.threads).for_each(&mut take);
         if let Some(before) = before.filter(|_| self.exited) {
             Row::all_ended(*snapshot, before, records).for_each(take);
         }

@@ -101,7 +101,7 @@ fn mistakes_are_told() {
             &["verify", "--rounds", "0"],
             "--rounds needs a number of at least 1",
         ),
-        (&["exits", "--format", "xml"], "ndjson, json"),
+        (&["exits", "--format", "xml"], "json, ndjson"),
         (
             &["cat", "--stat-irqs-latency", "1e300", "stat"],
             "the duration is too long",

@@ -4,7 +4,7 @@ use fastproc::cgroups::Fields;
 
 use super::{Cgroups, Row};
 use crate::{
-    field::{Field, Get},
+    field::{Field, groups},
     limits::{finite, share},
     value::{
         Unit,
@@ -92,9 +92,9 @@ pub static COLUMNS: &[Field<Cgroups>] = &[
     memory("working_set", Unit::Bytes, "memory without inactive file pages", known!(row => row.working_set()))
         .needs(Fields::MEMORY.union(Fields::MEMORY_STAT))
         .heading("WORKING"),
-    memory_stat("anon", "anonymous memory", known!(row => row.stat(row.lines.anon))),
-    memory_stat("file", "file pages", known!(row => row.stat(row.lines.file))),
-    memory_stat("kernel", "memory of the kernel", known!(row => row.stat(row.lines.kernel))),
+    memory_stat("anon", Unit::Bytes, "anonymous memory", known!(row => row.stat(row.lines.anon))),
+    memory_stat("file", Unit::Bytes, "file pages", known!(row => row.stat(row.lines.file))),
+    memory_stat("kernel", Unit::Bytes, "memory of the kernel", known!(row => row.stat(row.lines.kernel))),
     memory("swap", Unit::Bytes, "swap in use", some_of!(memory, m => m.swap_current())),
     memory("memory_peak", Unit::Bytes, "the most memory that was ever in use", some_of!(memory, m => m.peak())).heading("PEAK"),
     memory("memory_max", Unit::Bytes, "limit of memory", some_of!(memory, m => finite(m.max()))).heading("MAX"),
@@ -117,12 +117,12 @@ pub static COLUMNS: &[Field<Cgroups>] = &[
     io("read", Unit::Bytes, "bytes read from disks, so far", of!(io, i => i.rbytes)),
     io("write", Unit::Bytes, "bytes written to disks, so far", of!(io, i => i.wbytes)),
     // Pressure
-    pressure("cpu_some", "share of time that some task waited for a CPU, over the interval or the last 10 s", pressure!(0, 0)).heading("CPU-S"),
-    pressure("cpu_full", "the same, for all tasks at once", pressure!(0, 1)).heading("CPU-F"),
-    pressure("memory_some", "share of time that some task waited for memory, over the interval or the last 10 s", pressure!(1, 0)).heading("MEM-S"),
-    pressure("memory_full", "the same, for all tasks at once", pressure!(1, 1)).heading("MEM-F"),
-    pressure("io_some", "share of time that some task waited for I/O, over the interval or the last 10 s", pressure!(2, 0)).heading("IO-S"),
-    pressure("io_full", "the same, for all tasks at once", pressure!(2, 1)).heading("IO-F"),
+    pressure("cpu_some", Unit::Percent, "share of time that some task waited for a CPU, over the interval or the last 10 s", pressure!(0, 0)).heading("CPU-S"),
+    pressure("cpu_full", Unit::Percent, "the same, for all tasks at once", pressure!(0, 1)).heading("CPU-F"),
+    pressure("memory_some", Unit::Percent, "share of time that some task waited for memory, over the interval or the last 10 s", pressure!(1, 0)).heading("MEM-S"),
+    pressure("memory_full", Unit::Percent, "the same, for all tasks at once", pressure!(1, 1)).heading("MEM-F"),
+    pressure("io_some", Unit::Percent, "share of time that some task waited for I/O, over the interval or the last 10 s", pressure!(2, 0)).heading("IO-S"),
+    pressure("io_full", Unit::Percent, "the same, for all tasks at once", pressure!(2, 1)).heading("IO-F"),
     // Processes
     general("processes", Unit::Number, "processes", known!(row => row.processes)).heading("PROCS").counting(),
     general("own_processes", Unit::Number, "processes, own", known!(row => row.own_processes)).heading("OWN").counting(),
@@ -135,7 +135,7 @@ pub static COLUMNS: &[Field<Cgroups>] = &[
     general("dying", Unit::Number, "removed descendants that the kernel still keeps", |row, _| row.cgroup.record().identity.dying_descendants.into()),
     truth!("populated", "whether it or a descendant has a process", populated),
     truth!("frozen", "whether it is frozen", frozen),
-    general("id", Unit::Number, "the inode number of its directory", |row, _| row.cgroup.id().into()),
+    general("id", Unit::Number, "the inode number of its directory", |row, _| row.cgroup.id().into()).id(),
     general("depth", Unit::Number, "levels below the mount", |row, _| (row.cgroup.depth() as u64).into()),
     general("name", Unit::Text, "the last part of its path", |row, _| Text(row.cgroup.name())),
     general("path", Unit::Text, "its path below the mount", |row, _| Text(row.cgroup.path())).name().in_table(|row, _| Text(row.path_below())),
@@ -147,46 +147,12 @@ fn cpu_limit(row: &Row<'_>) -> Option<f64> {
     (period > 0).then(|| quota as f64 / period as f64 * 100.0)
 }
 
-const fn general(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Cgroups>,
-) -> Field<Cgroups> {
-    <Field<Cgroups>>::new(name, unit, help, get)
-}
-
-const fn cpu(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Cgroups>,
-) -> Field<Cgroups> {
-    <Field<Cgroups>>::new(name, unit, help, get).needs(Fields::CPU)
-}
-
-const fn memory(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Cgroups>,
-) -> Field<Cgroups> {
-    <Field<Cgroups>>::new(name, unit, help, get).needs(Fields::MEMORY)
-}
-
-const fn memory_stat(name: &'static str, help: &'static str, get: Get<Cgroups>) -> Field<Cgroups> {
-    <Field<Cgroups>>::new(name, Unit::Bytes, help, get).needs(Fields::MEMORY_STAT)
-}
-
-const fn io(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Cgroups>,
-) -> Field<Cgroups> {
-    <Field<Cgroups>>::new(name, unit, help, get).needs(Fields::IO)
-}
-
-const fn pressure(name: &'static str, help: &'static str, get: Get<Cgroups>) -> Field<Cgroups> {
-    <Field<Cgroups>>::new(name, Unit::Percent, help, get).needs(Fields::PRESSURE)
+groups! {
+    Cgroups;
+    general: ;
+    cpu: needs(Fields::CPU);
+    memory: needs(Fields::MEMORY);
+    memory_stat: needs(Fields::MEMORY_STAT);
+    io: needs(Fields::IO);
+    pressure: needs(Fields::PRESSURE);
 }

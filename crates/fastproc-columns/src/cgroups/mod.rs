@@ -14,10 +14,7 @@ pub use self::{
     reader::{ReadError, Reader},
     rows::{Members, Row, Rows, with_descendants},
 };
-use crate::{
-    field::{Field, UnknownField},
-    subject::Subject,
-};
+use crate::field::{Field, Subject, UnknownField};
 
 /// Cgroups.
 #[derive(Clone, Copy, Debug, Default)]

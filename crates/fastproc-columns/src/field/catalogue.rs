@@ -3,7 +3,7 @@
 use fastproc::Fields;
 
 use super::{
-    Field, Get, containers, limits,
+    Field, Processes, containers, groups, limits,
     values::{
         command_line, command_line_cut, flags, label, lifetime_share, name, namespace_id, nested,
         nice, number_in, numbers, policy, rolled_up, scheduling_class, started, state_as_in_ps,
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     row::Event,
-    subject::Processes,
     value::{
         Unit,
         Value::{self, Real, Signed, Truth, Unknown, Unsigned},
@@ -47,12 +46,13 @@ macro_rules! rate {
 #[rustfmt::skip]
 pub static FIELDS: &[Field] = &[
     // Identity
-    identity("pid", Unit::Number, "process id", |s, _| s.process.pid().into()).also(&["tgid"]).of_record(Fields::empty()),
-    identity("tid", Unit::Number, "thread id", |s, _| s.tid().into()).also(&["lwp", "spid"]).of_thread(),
+    identity("pid", Unit::Number, "process id", |s, _| s.process.pid().into()).also(&["tgid"]).id().of_record(Fields::empty()),
+    identity("tid", Unit::Number, "thread id", |s, _| s.tid().into()).also(&["lwp", "spid"]).id().of_thread(),
     identity("ppid", Unit::Number, "process id of the parent", |s, _| match s.exit() {
         Some(exit) => Value::known(exit.ppid, Into::into),
         None => s.process.identity().ppid.into(),
-    }),
+    })
+    .id(),
     identity("pgrp", Unit::Number, "process group", |s, _| s.process.identity().pgrp.into()).also(&["pgid"]).of_living(),
     identity("session", Unit::Number, "session", |s, _| s.process.identity().session.into()).also(&["sid", "sess"]).of_living(),
     identity("tracer_pid", Unit::Number, "process that traces this one, or 0", |s, _| s.process.identity().tracer_pid.into())
@@ -406,14 +406,14 @@ pub static FIELDS: &[Field] = &[
     cgroup("cgroup_tasks_max", Unit::Number, "smallest limit of processes and threads", limits::tasks).heading("TASKMAX"),
     cgroup("cgroup_tasks_used", Unit::Percent, "processes and threads, in percent of the closest of these limits", limits::tasks_used).heading("%TASKMAX"),
     identity("label", Unit::Text, "label of the security module (SELinux, AppArmor)", label),
-    namespace("cgroupns", "cgroup namespace, as the number of its inode", |s, lookup| namespace_id(s, lookup, c"ns/cgroup")),
-    namespace("ipcns", "IPC namespace", |s, lookup| namespace_id(s, lookup, c"ns/ipc")),
-    namespace("mntns", "mount namespace", |s, lookup| namespace_id(s, lookup, c"ns/mnt")),
-    namespace("netns", "network namespace", |s, lookup| namespace_id(s, lookup, c"ns/net")),
-    namespace("pidns", "pid namespace", |s, lookup| namespace_id(s, lookup, c"ns/pid")),
-    namespace("timens", "time namespace", |s, lookup| namespace_id(s, lookup, c"ns/time")),
-    namespace("userns", "user namespace", |s, lookup| namespace_id(s, lookup, c"ns/user")),
-    namespace("utsns", "UTS namespace", |s, lookup| namespace_id(s, lookup, c"ns/uts")),
+    namespace("cgroupns", Unit::Number, "cgroup namespace, as the number of its inode", |s, lookup| namespace_id(s, lookup, c"ns/cgroup")),
+    namespace("ipcns", Unit::Number, "IPC namespace", |s, lookup| namespace_id(s, lookup, c"ns/ipc")),
+    namespace("mntns", Unit::Number, "mount namespace", |s, lookup| namespace_id(s, lookup, c"ns/mnt")),
+    namespace("netns", Unit::Number, "network namespace", |s, lookup| namespace_id(s, lookup, c"ns/net")),
+    namespace("pidns", Unit::Number, "pid namespace", |s, lookup| namespace_id(s, lookup, c"ns/pid")),
+    namespace("timens", Unit::Number, "time namespace", |s, lookup| namespace_id(s, lookup, c"ns/time")),
+    namespace("userns", Unit::Number, "user namespace", |s, lookup| namespace_id(s, lookup, c"ns/user")),
+    namespace("utsns", Unit::Number, "UTS namespace", |s, lookup| namespace_id(s, lookup, c"ns/uts")),
     limits("fdsize", Unit::Number, "descriptor slots allocated", of!(limits, l => l.fd_size.into())),
     limits("rsslim", Unit::Bytes, "limit of resident memory", of!(limits, l => Unsigned(l.rss_limit))),
     // Addresses
@@ -432,97 +432,21 @@ pub static FIELDS: &[Field] = &[
     layout("env_end", Unit::Address, "where the environment ends", of!(layout, l => l.env_end.into())),
 ];
 
-const fn identity(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Processes>,
-) -> Field {
-    <Field>::new(name, unit, help, get)
-}
-
-const fn namespace(name: &'static str, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, Unit::Number, help, get).guarded()
-}
-
-const fn cpu(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::CPU)
-}
-
-const fn memory(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::MEMORY)
-}
-
-const fn memory_details(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Processes>,
-) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::MEMORY_DETAILS)
-}
-
-const fn io(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, unit, help, get)
-        .of_record(Fields::IO)
-        .guarded()
-        .of_thread()
-}
-
-const fn users(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, unit, help, get).needs(Fields::USERS)
-}
-
-const fn credentials(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Processes>,
-) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::CREDENTIALS)
-}
-
-const fn scheduling(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Processes>,
-) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::SCHEDULING)
-}
-
-const fn scheduling_details(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Processes>,
-) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::SCHEDULING_DETAILS)
-}
-
-const fn signals(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::SIGNALS)
-}
-
-const fn namespaces(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: Get<Processes>,
-) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::NAMESPACES)
-}
-
-const fn cgroup(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, unit, help, get).needs(Fields::CGROUP)
-}
-
-const fn limits(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, unit, help, get).of_record(Fields::LIMITS)
-}
-
-const fn layout(name: &'static str, unit: Unit, help: &'static str, get: Get<Processes>) -> Field {
-    <Field>::new(name, unit, help, get)
-        .of_record(Fields::LAYOUT)
-        .guarded()
+groups! {
+    Processes;
+    identity: ;
+    namespace: guarded();
+    cpu: of_record(Fields::CPU);
+    memory: of_record(Fields::MEMORY);
+    memory_details: of_record(Fields::MEMORY_DETAILS);
+    io: of_record(Fields::IO).guarded().of_thread();
+    users: needs(Fields::USERS);
+    credentials: of_record(Fields::CREDENTIALS);
+    scheduling: of_record(Fields::SCHEDULING);
+    scheduling_details: of_record(Fields::SCHEDULING_DETAILS);
+    signals: of_record(Fields::SIGNALS);
+    namespaces: of_record(Fields::NAMESPACES);
+    cgroup: needs(Fields::CGROUP);
+    limits: of_record(Fields::LIMITS);
+    layout: of_record(Fields::LAYOUT).guarded();
 }

@@ -8,8 +8,7 @@ use super::{
     time,
 };
 use crate::{
-    field::Field,
-    subject::Subject,
+    field::{Field, Subject},
     value::{POLICIES, Unit, Value},
 };
 

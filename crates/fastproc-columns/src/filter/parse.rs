@@ -16,8 +16,7 @@ use regex::bytes::Regex;
 use super::{Node, Operator, decimal::LiteralError, hints, literal::Literal, unescape::unescape};
 use crate::{
     escape::escape,
-    field::{Field, UnknownField},
-    subject::Subject,
+    field::{Field, Subject, UnknownField},
     value::Unit,
 };
 
@@ -395,7 +394,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::subject::Processes;
+    use crate::field::Processes;
 
     #[track_caller]
     fn message(text: &str) -> String {

@@ -1,15 +1,15 @@
 //! Lists, prompts and questions, and the effects of the user's answers.
 
-use fastproc_columns::{field, parse_interval};
+use fastproc_columns::parse_interval;
 
 use super::Effect;
 use crate::{
     group::GroupBy,
     id::Id,
+    overlay::{Choice, List, Overlay, ProcessAction, Prompt},
     signals::SIGNALS,
-    state::{Choice, List, Overlay, ProcessAction, Prompt, State},
+    state::State,
     target::Target,
-    window::Window,
 };
 
 /// Pasted text must not be taken for commands that change processes or files.
@@ -29,15 +29,7 @@ impl State {
             Overlay::List(list) => {
                 let (_, choice) = list.items.into_iter().nth(list.window.cursor)?;
                 match choice {
-                    Choice::Sort(name) if self.settings.cgroups.shown => {
-                        self.sort_cgroups_by(name, None);
-                    }
-                    Choice::Sort(name) => {
-                        let descending = field::find(name).is_ok_and(|field| {
-                            field.unit.is_right_aligned() && !matches!(name, "pid" | "tid" | "ppid")
-                        });
-                        self.sort_by(name, descending);
-                    }
+                    Choice::Sort(name) => self.sort_by(name, None),
                     Choice::Signal(signal) => self.question(ProcessAction::Signal(signal)),
                     Choice::User(user) => {
                         let filter = user.and_then(|user| GroupBy::User.filter(user.as_bytes()));
@@ -114,12 +106,7 @@ impl State {
         if prompt == Prompt::Nice && !self.take_targets() {
             return;
         }
-        let error = None;
-        self.overlay = Some(Overlay::Prompt {
-            prompt,
-            text,
-            error,
-        });
+        self.overlay = Some(prompt.with(text));
     }
 
     pub(super) fn ask_signal(&mut self) {
@@ -139,33 +126,9 @@ impl State {
         self.list("Signal", items, terminate.unwrap_or(0));
     }
 
-    pub(super) fn ask_sort(&mut self) {
-        let (now, _) = self.sort_key();
-        let fields = fastproc_columns::FIELDS.iter();
-        let items: Vec<_> = fields
-            .map(|field| {
-                let line = format!("{:<20} {}", field.name, field.help);
-                (line, Choice::Sort(field.name))
-            })
-            .collect();
-        let at = items
-            .iter()
-            .position(|(_, choice)| *choice == Choice::Sort(now));
-        self.list("Sort by", items, at.unwrap_or(0));
-    }
-
     /// Shows a list.
     pub fn list(&mut self, title: &'static str, items: Vec<(String, Choice)>, cursor: usize) {
-        let window = Window {
-            cursor,
-            rows: items.len(),
-            ..Window::default()
-        };
-        self.overlay = Some(Overlay::List(List {
-            title,
-            items,
-            window,
-        }));
+        self.overlay = Some(List::new(title, items, cursor).into());
     }
 
     /// Asks before the selected processes are changed.

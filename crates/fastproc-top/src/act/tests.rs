@@ -7,8 +7,8 @@ use crate::id::Id;
 use crate::{
     cgroups,
     keys::{BINDINGS, Binding},
+    overlay::Choice,
     settings::Settings,
-    state::Choice,
     target::Target,
 };
 
@@ -31,7 +31,7 @@ fn state(place: Place, is_replay: bool) -> State {
         height: 10,
         rows: 100,
     };
-    state.window = window;
+    state.chosen.window = window;
     (state.selected, state.follow) = (Some(id), Some(id));
     state.marked.insert(id);
     state.search = "x".into();
@@ -44,8 +44,11 @@ fn state(place: Place, is_replay: bool) -> State {
     state.settings.cgroups.shown = matches!(place, Place::Cgroups | Place::Cgroup);
     state.settings.cgroups.tree = true;
     state.set_cgroup_filter("memory > 1M").expect("valid");
-    state.sort_cgroups_by("id", None);
-    (state.cgroups.window, state.cgroups.selected) = (window, Some(7));
+    state
+        .cgroups
+        .chosen
+        .sort_by("id", None, &mut state.settings.cgroups.sort);
+    (state.cgroups.chosen.window, state.cgroups.selected) = (window, Some(7));
     if place == Place::Cgroup {
         let mut details = cgroups::Details::new(7);
         details.window = window;
@@ -189,7 +192,10 @@ fn typed_text_is_accepted_or_refused_with_a_reason() {
 #[test]
 fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
     let mut state = state(Place::Cgroups, false);
-    let processes = format!("{:?} {:?} {:?}", state.sort, state.filter, state.columns);
+    let processes = format!(
+        "{:?} {:?} {:?}",
+        state.chosen.sort, state.chosen.filter, state.chosen.columns
+    );
     state.act(Place::Cgroups, Action::SortBy("memory"));
     assert_eq!(state.settings.cgroups.sort, "-memory");
     state.act(Place::Cgroups, Action::Reverse);
@@ -197,12 +203,20 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
     state.take(Prompt::Columns, "memory,path").expect("columns");
     state.take(Prompt::Filter, "path =~ a").expect("a filter");
     assert_eq!(state.settings.cgroups.columns, ["memory", "path"]);
-    let again = cgroups::Table::new(&state.settings.cgroups).expect("it was taken before");
-    let shown =
-        |table: &cgroups::Table| format!("{:?} {:?} {:?}", table.columns, table.filter, table.sort);
+    let again =
+        cgroups::Table::new(&mut state.settings.cgroups.clone()).expect("it was taken before");
+    let shown = |table: &cgroups::Table| {
+        format!(
+            "{:?} {:?} {:?}",
+            table.chosen.columns, table.chosen.filter, table.chosen.sort
+        )
+    };
     assert_eq!(shown(&again), shown(&state.cgroups));
     assert_eq!(
-        format!("{:?} {:?} {:?}", state.sort, state.filter, state.columns),
+        format!(
+            "{:?} {:?} {:?}",
+            state.chosen.sort, state.chosen.filter, state.chosen.columns
+        ),
         processes
     );
     let needs = state.needs_of_cgroups();
@@ -223,7 +237,7 @@ fn moves_to_the_first_and_the_last_row() {
     let mut state = state(Place::Table, false);
     for (action, row) in [(Action::Last, 99), (Action::First, 0)] {
         state.act(Place::Table, action);
-        assert_eq!(state.window.cursor, row);
+        assert_eq!(state.chosen.window.cursor, row);
     }
 }
 
@@ -238,7 +252,7 @@ fn a_group_is_opened_within_the_filter() {
         state.settings.filter,
         r#"(pid < 10 || pid == 20) && comm == "sleep""#
     );
-    assert!(state.filter.is_some());
+    assert!(state.chosen.filter.is_some());
     // Esc leaves the group, and then the filter.
     for left in ["pid < 10 || pid == 20", ""] {
         assert_eq!(state.act(Place::Table, Action::Back), None);

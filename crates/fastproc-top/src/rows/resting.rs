@@ -6,7 +6,7 @@ use fastproc::{
 };
 use fastproc_columns::{Field, Lookup, Ranked, Row, Sorter};
 
-use super::{Brief, row_of};
+use super::Brief;
 use crate::{observation::View, state::State};
 
 /// What to show: every process, in the order of one number.
@@ -21,14 +21,14 @@ impl<'a> Plain<'a> {
     /// `None`: it takes a row of each process, or the number may change without the record.
     pub fn new(view: &View<'a>, state: &State) -> Option<Self> {
         let settings = &state.settings;
-        let (field, descending) = state.sort.by_number()?;
+        let (field, descending) = state.chosen.sort.by_number()?;
         let is_plain = field.follows_record(true)
             && !field.is_guarded()
             && settings.idle
             && !settings.threads
             && !settings.tree
             && settings.group.is_none()
-            && state.filter.is_none()
+            && state.chosen.filter.is_none()
             && state.marked.is_empty()
             && state.follow.is_none()
             && state.seek.is_none();
@@ -41,7 +41,7 @@ impl<'a> Plain<'a> {
     }
 
     fn rank(&self, change: Change<'_>, lookup: &mut Lookup) -> Option<u64> {
-        self.field.value(&row_of(change), lookup).rank()
+        self.field.value(&Row::changed(change), lookup).rank()
     }
 }
 
@@ -101,11 +101,11 @@ impl Ranks {
             (kernel_threads || !brief.is_kernel_thread).then_some(ranked)
         });
         let order = sorter.order_ranked(plain.descending, ranked, |rows| {
-            state.window.settle(rows, height);
-            state.window.top + height
+            state.chosen.window.settle(rows, height);
+            state.chosen.window.top + height
         });
-        let places = order.iter().skip(state.window.top);
-        shown.extend(places.map(|&at| row_of(change(at as usize))));
+        let places = order.iter().skip(state.chosen.window.top);
+        shown.extend(places.map(|&at| Row::changed(change(at as usize))));
     }
 }
 

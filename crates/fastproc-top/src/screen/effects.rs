@@ -8,8 +8,8 @@ use crate::{
     error::Error,
     feed::{Feed, Replay},
     id::Id,
+    overlay::{Choice, Overlay, ProcessAction},
     record, signals,
-    state::{Choice, Overlay, ProcessAction},
     target::Target,
     view::header::Histories,
 };

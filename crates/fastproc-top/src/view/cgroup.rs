@@ -112,17 +112,8 @@ fn processes<'a>(id: u64, cgroups: &Cgroups<'_>, view: &View<'a>) -> Vec<Row<'a>
         let id = row.process.cgroup().and_then(fastproc::record::Cgroup::id);
         id.is_some_and(|id| within.contains(&id))
     };
-    let rows: Vec<_> = match view.before {
-        Some(before) => before
-            .changes(&view.snapshot)
-            .map(|change| Row {
-                change: Some(change),
-                ..Row::new(change.process)
-            })
-            .collect(),
-        None => view.snapshot.iter().map(Row::new).collect(),
-    };
-    let mut rows: Vec<_> = rows.into_iter().filter(is_within).collect();
+    let rows = Row::all(&view.snapshot, view.before, false);
+    let mut rows: Vec<_> = rows.filter(is_within).collect();
     let share = |row: &Row<'_>| {
         row.change
             .and_then(|change| change.cpu_share)

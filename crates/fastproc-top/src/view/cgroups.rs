@@ -29,30 +29,23 @@ pub fn draw(
         ));
     }
     let table = &mut state.cgroups;
-    table.window.settle(rows.len(), room);
-    let selected = rows.get(table.window.cursor);
+    table.chosen.window.settle(rows.len(), room);
+    let selected = rows.get(table.chosen.window.cursor);
     table.selected = selected.map(|row| row.cgroup.id());
-    grid.begin(table.columns.iter().map(|column| Head {
-        name: column.name,
-        heading: column.column_heading(),
-        is_right_aligned: column.unit.is_right_aligned(),
-    }));
-    let shown = rows.iter().skip(table.window.top).take(room);
+    grid.begin(table.chosen.columns.iter().map(|column| Head::of(column)));
+    let shown = rows.iter().skip(table.chosen.window.top).take(room);
     for row in shown {
-        for column in &table.columns {
+        for column in &table.chosen.columns {
             grid.push(|text| column.write_for_table(row, &mut Lookup::default(), text));
         }
     }
     let form = Form {
-        left: table.window.left,
-        sorted: {
-            let (column, is_largest_first) = table.sort.first();
-            (column.name, is_largest_first)
-        },
-        may_drop: table.may_drop.then_some("path"),
+        left: table.chosen.window.left,
+        sorted: table.chosen.sorted(),
+        may_drop: table.chosen.may_drop.then_some("path"),
         theme,
     };
-    let (top, cursor) = (table.window.top, table.window.cursor);
+    let (top, cursor) = (table.chosen.window.top, table.chosen.window.cursor);
     let row_style = |row: usize| {
         let is_populated = |place: usize| {
             let row = rows.get(place);

@@ -4,11 +4,12 @@ use fastproc::{Process, Snapshot};
 use fastproc_columns::{FIELDS, Lookup, Row, field};
 
 use super::{
+    grid::{Form, Grid, Head},
     header::{size, spark},
     theme::Theme,
 };
 use crate::{
-    canvas::{Canvas, width},
+    canvas::Canvas,
     details::{self, Details, Histories, Page, Watched},
     history::History,
     id::Id,
@@ -222,29 +223,10 @@ fn threads(
     lookup: &mut Lookup,
     theme: Theme,
 ) {
-    let is_own = |tgid: u32| tgid == process.pid();
-    let mut rows: Vec<Row<'_>> = match view.before {
-        Some(before) => before
-            .thread_changes(&view.snapshot)
-            .filter(|change| is_own(change.process.pid()))
-            .map(|change| Row {
-                process: change.process,
-                thread: change.thread,
-                change: Some(change),
-                branch: &[],
-                event: None,
-            })
-            .collect(),
-        None => view
-            .snapshot
-            .threads_with_processes()
-            .filter(|(process, _)| is_own(process.pid()))
-            .map(|(process, thread)| Row {
-                thread: Some(thread),
-                ..Row::new(process)
-            })
-            .collect(),
-    };
+    let all = Row::all(&view.snapshot, view.before, true);
+    let mut rows: Vec<_> = all
+        .filter(|row| row.process.pid() == process.pid())
+        .collect();
     if rows.is_empty() {
         let text = match view.pages {
             Some(_) => "its threads were not recorded; top --threads --record does",
@@ -275,32 +257,21 @@ pub fn list(
 ) {
     window.height = usize::from(canvas.area.height).saturating_sub(1);
     window.top = window.top.min(rows.len().saturating_sub(window.height));
-    let fields = fields.iter().filter_map(|name| field::find(name).ok());
-    canvas.style_line(0, theme.heading());
-    let mut x = 0;
-    for field in fields {
-        let heading = field.column_heading();
-        let mut cells = vec![heading];
-        for row in rows.iter().skip(window.top).take(window.height) {
-            let mut cell = Vec::new();
-            field.write_for_table(row, lookup, &mut cell);
-            cells.push(String::from_utf8(cell).unwrap_or_default());
+    let fields: Vec<_> = fields.iter().flat_map(|name| field::find(name)).collect();
+    let mut grid = Grid::default();
+    grid.begin(fields.iter().map(|field| Head::of(field)));
+    for row in rows.iter().skip(window.top).take(window.height) {
+        for field in &fields {
+            grid.push(|to| field.write_for_table(row, lookup, to));
         }
-        let widest = cells.iter().map(|cell| width(cell)).max().unwrap_or(0) as i32;
-        for (line, cell) in cells.iter().enumerate() {
-            let style = if line == 0 {
-                theme.heading()
-            } else {
-                theme.plain()
-            };
-            if field.unit.is_right_aligned() {
-                canvas.text_before(line as u16, x + widest, cell, style);
-            } else {
-                canvas.text(line as u16, x, cell, style);
-            }
-        }
-        x += widest + 1;
     }
+    let form = Form {
+        left: 0,
+        sorted: ("", false),
+        may_drop: None,
+        theme,
+    };
+    grid.draw(canvas, &form, |_| theme.plain(), |_, _| theme.plain());
 }
 
 fn scrolled(canvas: &mut Canvas<'_>, window: &mut Window, lines: &[&str], theme: Theme) {

@@ -1,22 +1,25 @@
 //! A table on the screen: headings, cells, and the columns that fit.
 
+use fastproc_columns::{Cells, Field, Subject};
 use ratatui_core::style::Style;
 
 use super::theme::Theme;
 use crate::canvas::{Canvas, width};
 
 /// Blanks between two columns of the table.
-pub const GAP: i32 = 1;
+const GAP: i32 = 1;
 /// Columns are left out until the last one has this much room.
 const ROOM_FOR_LAST: i32 = 16;
 
 /// A column.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its name.
     pub name: &'static str,
     /// Its heading.
     pub heading: String,
+    /// The least width.
+    pub narrowest: usize,
     /// Whether its cells are aligned to the right.
     pub is_right_aligned: bool,
 }
@@ -39,9 +42,7 @@ pub struct Form {
 pub struct Grid {
     heads: Vec<Head>,
     widths: Vec<u16>,
-    text: Vec<u8>,
-    /// Where each cell of the text ends.
-    ends: Vec<usize>,
+    cells: Cells,
     /// Where each column begins and ends on the screen, for the mouse.
     pub places: Vec<(std::ops::Range<u16>, &'static str)>,
 }
@@ -49,24 +50,18 @@ pub struct Grid {
 impl Grid {
     /// Starts again, with these columns.
     pub fn begin(&mut self, heads: impl Iterator<Item = Head> + Clone) {
-        let names = self.heads.iter().map(|head| head.name);
-        if !names.eq(heads.clone().map(|head| head.name)) {
+        if !self.heads.iter().cloned().eq(heads.clone()) {
             self.heads = heads.collect();
-            let wide = |head: &Head| width(&head.heading) as u16;
+            let wide = |head: &Head| width(&head.heading).max(head.narrowest) as u16;
             self.widths = self.heads.iter().map(wide).collect();
         }
-        self.text.clear();
-        self.ends.clear();
+        self.cells.clear();
     }
 
     /// Adds a cell: `write` appends its text, escaped. Rows follow each other from left to right.
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let column = self.ends.len() % self.heads.len();
-        let start = self.text.len();
-        write(&mut self.text);
-        self.ends.push(self.text.len());
-        let text = std::str::from_utf8(&self.text[start..]).unwrap_or_default();
-        let cell = width(text).min(usize::from(u16::MAX)) as u16;
+        let column = self.cells.len() % self.heads.len();
+        let cell = self.cells.push(write).min(usize::from(u16::MAX)) as u16;
         self.widths[column] = self.widths[column].max(cell);
     }
 
@@ -112,7 +107,7 @@ impl Grid {
             x += cell + GAP;
         }
         let count = self.heads.len().max(1);
-        for row in 0..self.ends.len() / count {
+        for row in 0..self.cells.len() / count {
             let line = 1 + row as u16;
             let style = row_style(row);
             if style != theme.plain() {
@@ -123,7 +118,7 @@ impl Grid {
                 if !shown[column] {
                     continue;
                 }
-                let text = self.cell(row * count + column);
+                let (text, _) = self.cells.at(row * count + column);
                 let cell = i32::from(self.widths[column]);
                 let style = if style == theme.plain() {
                     cell_style(head.name, text)
@@ -134,12 +129,6 @@ impl Grid {
                 x += cell + GAP;
             }
         }
-    }
-
-    fn cell(&self, at: usize) -> &str {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        // Cells are escaped, so they are UTF-8.
-        std::str::from_utf8(&self.text[start..self.ends[at]]).unwrap_or_default()
     }
 
     /// The columns that fit; all, if the user named them.
@@ -163,6 +152,16 @@ impl Grid {
 }
 
 impl Head {
+    /// The column of a field.
+    pub fn of<S: Subject>(field: &Field<S>) -> Self {
+        Self {
+            name: field.name,
+            heading: field.column_heading(),
+            narrowest: 0,
+            is_right_aligned: field.unit.is_right_aligned(),
+        }
+    }
+
     /// The column where a text begins in a cell of this column.
     fn start(&self, x: i32, cell: i32, text: &str) -> i32 {
         if self.is_right_aligned {

@@ -6,7 +6,8 @@ use super::theme::Theme;
 use crate::{
     canvas::{Canvas, width},
     keys::{BINDINGS, Key, Place},
-    state::{List, Message, Overlay, ProcessAction, State},
+    overlay::{List, Overlay, ProcessAction},
+    state::{Message, State},
     target::Target,
     window::Window,
 };

@@ -1,10 +1,10 @@
 //! The table of processes, of threads, or of groups.
 
-use fastproc_columns::{Lookup, Row, field, number};
+use fastproc_columns::{Lookup, Row, escape::escape, field, number};
 use ratatui_core::style::Style;
 
 use super::{
-    grid::{Form, GAP, Grid, Head, plain_cell},
+    grid::{Form, Grid, Head, plain_cell},
     header::size,
     theme::Theme,
 };
@@ -17,8 +17,8 @@ pub struct Table {
     pub grid: Grid,
 }
 
-/// The columns of groups: heading, width, field to sort by.
-const GROUP_COLUMNS: [(&str, i32, &str); 7] = [
+/// The columns of groups: heading, least width, field to sort by.
+const GROUP_COLUMNS: [(&str, usize, &str); 7] = [
     ("COUNT", 6, "pid"),
     ("THR", 6, "num_threads"),
     ("%CPU", 7, "pcpu"),
@@ -40,9 +40,9 @@ impl Table {
     ) {
         self.write(picked, state, lookup);
         let form = Form {
-            left: state.window.left,
-            sorted: state.sort_key(),
-            may_drop: state.may_drop.then_some("pid"),
+            left: state.chosen.window.left,
+            sorted: state.chosen.sorted(),
+            may_drop: state.chosen.may_drop.then_some("pid"),
             theme,
         };
         self.grid.draw(
@@ -55,18 +55,15 @@ impl Table {
 
     /// Writes only the visible cells.
     fn write(&mut self, picked: &Picked<'_>, state: &State, lookup: &mut Lookup) {
-        self.grid.begin(state.columns.iter().map(|field| Head {
-            name: field.name,
-            heading: field.column_heading(),
-            is_right_aligned: field.unit.is_right_aligned(),
-        }));
+        self.grid
+            .begin(state.chosen.columns.iter().map(|field| Head::of(field)));
         let mut branch = Vec::new();
         let name = field::find("comm").ok();
         for (i, row) in picked.rows.iter().enumerate() {
             branch.clear();
             if let Some(place) = picked.branches.get(i) {
                 place.write(&mut branch);
-                if place.is_parent && state.folded.contains(&row.process.pid()) {
+                if place.is_parent && state.chosen.folded.contains(&row.process.pid()) {
                     branch.extend_from_slice(b"+ ");
                 }
             }
@@ -74,7 +71,7 @@ impl Table {
                 branch: &branch,
                 ..*row
             };
-            for field in &state.columns {
+            for field in &state.chosen.columns {
                 // The kernel no longer has its command line.
                 let is_gone = field.name == "cmdline" && has_ended(&row);
                 let field = name.filter(|_| is_gone).unwrap_or(field);
@@ -92,73 +89,68 @@ impl Table {
         state: &State,
         theme: Theme,
     ) {
-        canvas.style_line(0, theme.heading());
-        let (sorted, _) = state.sort_key();
-        let left = -i32::from(state.window.left);
-        self.grid.places.clear();
-        let mut x = left;
-        for (heading, cell, sort) in GROUP_COLUMNS {
-            let style = if sort == sorted {
-                theme.sorted_heading()
-            } else {
-                theme.heading()
-            };
-            canvas.text_before(0, x + cell, heading, style);
-            let place = |x: i32| x.clamp(0, canvas.area.width.into()) as u16;
-            self.grid
-                .places
-                .push((place(x)..place(x + cell + GAP), sort));
-            x += cell + GAP;
-        }
-        let by = state.settings.group.map_or("", |by| by.name());
-        canvas.text(0, x, &by.to_uppercase(), theme.heading());
-        for line in 1..canvas.area.height {
-            let place = state.window.top + usize::from(line) - 1;
-            let Some((key, sums)) = groups.get(place) else {
-                break;
-            };
-            let style = if place == state.window.cursor {
-                theme.cursor()
-            } else {
-                theme.plain()
-            };
-            canvas.style_line(line, style);
-            let mut time = Vec::new();
-            number::write_time(sums.cpu_ns, &mut time);
+        let by = state.settings.group;
+        let heads = GROUP_COLUMNS.map(|(heading, narrowest, name)| Head {
+            name,
+            heading: heading.into(),
+            narrowest,
+            is_right_aligned: true,
+        });
+        let last = Head {
+            name: "",
+            heading: by.map_or("", |by| by.name()).to_uppercase(),
+            narrowest: 0,
+            is_right_aligned: false,
+        };
+        self.grid.begin(heads.into_iter().chain([last]));
+        let (top, cursor) = (state.chosen.window.top, state.chosen.window.cursor);
+        let rows = top..top + usize::from(canvas.area.height.saturating_sub(1));
+        for (key, sums) in rows.map_while(|place| groups.get(place)) {
             let rate =
                 |rate: Option<f64>| rate.map_or("-".into(), |rate| size(rate.round() as u64));
-            let cells = [
+            for cell in [
                 sums.processes.to_string(),
                 sums.threads.to_string(),
                 format!("{:.1}", sums.cpu_share * 100.0),
                 size(sums.rss),
-                String::from_utf8(time).unwrap_or_default(),
+                time(sums.cpu_ns),
                 rate(sums.read),
                 rate(sums.written),
-            ];
-            let mut x = left;
-            for (text, (_, cell, _)) in cells.iter().zip(GROUP_COLUMNS) {
-                canvas.text_before(line, x + cell, text, style);
-                x += cell + GAP;
+            ] {
+                self.grid.push(|to| to.extend(cell.bytes()));
             }
-            let mut text = Vec::new();
-            let key = state.settings.group.map_or(key, |by| by.shown(key));
-            fastproc_columns::escape::escape(key, &mut text);
-            canvas.text(
-                line,
-                x,
-                std::str::from_utf8(&text).unwrap_or_default(),
-                style,
-            );
+            let key = by.map_or(key, |by| by.shown(key));
+            self.grid.push(|to| escape(key, to));
         }
+        let form = Form {
+            left: state.chosen.window.left,
+            sorted: state.chosen.sorted(),
+            may_drop: None,
+            theme,
+        };
+        let row_style = |row: usize| {
+            if top + row == cursor {
+                theme.cursor()
+            } else {
+                theme.plain()
+            }
+        };
+        let cell_style = |_, _: &str| theme.plain();
+        self.grid.draw(canvas, &form, row_style, cell_style);
     }
+}
+
+fn time(ns: u64) -> String {
+    let mut text = Vec::new();
+    number::write_time(ns, &mut text);
+    String::from_utf8(text).unwrap_or_default()
 }
 
 fn row_style(row: &Row<'_>, place: usize, state: &State, theme: Theme) -> Style {
     let id = Id::from_row(row);
     if state.follow.is_some_and(|followed| followed.is_of(row)) {
         theme.followed()
-    } else if state.window.top + place == state.window.cursor {
+    } else if state.chosen.window.top + place == state.chosen.window.cursor {
         theme.cursor()
     } else if !state.marked.is_empty() && state.marked.contains(&id) {
         theme.marked()

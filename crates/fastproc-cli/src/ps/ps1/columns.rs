@@ -1,5 +1,7 @@
 //! The columns of ps(1): their names, headings, widths and fields.
 
+use fastproc_columns::Row;
+
 use super::Side::{self, Left, Right};
 
 /// How a column writes the value of its field.
@@ -21,6 +23,8 @@ pub enum Writing {
     Data,
     /// Share of the lifetime, as `12.3`.
     Share,
+    /// The same as a whole number, 99 at most.
+    WholeShare,
     /// Share of the machine's memory, as `0.4`, rounded down.
     MemoryShare,
     /// Thousandths, 999 at most.
@@ -51,8 +55,8 @@ pub enum Writing {
     ShortName,
     /// Command line, or the name in brackets.
     Arguments,
-    /// Name of a user or a group; a plus shows that it is cut.
-    User,
+    /// Name of a user or a group, which may be shown as a number; a plus shows that it is cut.
+    Owner(Owner),
     /// The same for the name of the user with this number.
     UserOf,
     /// The same for the name of the group with this number.
@@ -69,6 +73,30 @@ pub enum Writing {
     Dash,
     /// Nothing: blanks between the codes of AIX.
     Blank,
+}
+
+/// Whose name a column shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    User,
+    RealUser,
+    Group,
+    RealGroup,
+}
+
+impl Owner {
+    /// Its number.
+    pub fn id(self, row: &Row<'_>) -> u32 {
+        let (real, effective) = match self {
+            Self::User | Self::RealUser => row.users(),
+            Self::Group | Self::RealGroup => row.groups(),
+        }
+        .unwrap_or_default();
+        match self {
+            Self::User | Self::Group => effective,
+            Self::RealUser | Self::RealGroup => real,
+        }
+    }
 }
 
 /// A column of ps(1).
@@ -135,10 +163,6 @@ const fn set(names: &'static str, heading: &'static str, field: &'static str) ->
     known(names, heading, (16, Right), field, Writing::Hexadecimal)
 }
 
-const fn user(names: &'static str, heading: &'static str, field: &'static str) -> Known {
-    known(names, heading, (8, Left), field, Writing::User)
-}
-
 const fn named(
     names: &'static str,
     heading: &'static str,
@@ -167,7 +191,7 @@ pub const COLUMNS: &[Known] = &[
     known("bsdstart", "START", (6, Right), "start", Writing::BsdStart),
     known("bsdtime", "TIME", (6, Right), "time", Writing::Minutes),
     known("cputimes times", "TIME", (8, Right), "time", Writing::Seconds),
-    known("c util", "C", (2, Right), "c", Writing::Number),
+    known("c util", "C", (2, Right), "c", Writing::WholeShare),
     known("cp", "CP", (3, Right), "pcpu", Writing::Thousandths),
     known("cgroup", "CGROUP", (27, Left), "cgroup", Writing::Cgroups),
     known("class", "CLS", (3, Left), "cls", Writing::Plain),
@@ -205,13 +229,13 @@ pub const COLUMNS: &[Known] = &[
     owner("svuid", "SVUID", "suid"),
     owner("fuid", "FUID", "fsuid"),
     owner("fsuid", "FSUID", "fsuid"),
-    user("egroup", "EGROUP", "group"),
-    user("group", "GROUP", "group"),
-    user("rgroup", "RGROUP", "rgroup"),
-    user("euser", "EUSER", "user"),
-    user("user uname", "USER", "user"),
-    user("uid_hack", "UID", "user"),
-    user("ruser", "RUSER", "ruser"),
+    named("egroup", "EGROUP", "group", Writing::Owner(Owner::Group)),
+    named("group", "GROUP", "group", Writing::Owner(Owner::Group)),
+    named("rgroup", "RGROUP", "rgroup", Writing::Owner(Owner::RealGroup)),
+    named("euser", "EUSER", "user", Writing::Owner(Owner::User)),
+    named("user uname", "USER", "user", Writing::Owner(Owner::User)),
+    named("uid_hack", "UID", "user", Writing::Owner(Owner::User)),
+    named("ruser", "RUSER", "ruser", Writing::Owner(Owner::RealUser)),
     named("suser", "SUSER", "suid", Writing::UserOf),
     named("svuser", "SVUSER", "suid", Writing::UserOf),
     named("fuser", "FUSER", "fsuid", Writing::UserOf),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fastproc_columns::{Lookup, Row};
+use fastproc_columns::{Cells, Lookup, Row};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -49,8 +49,8 @@ impl Table {
         columns
             .map(|(at, column)| {
                 column.width.unwrap_or_else(|| {
-                    let places = (at..cells.ends.len()).step_by(self.columns.len());
-                    let widths = places.map(|place| width_of(cells.at(place)));
+                    let places = (at..cells.len()).step_by(self.columns.len());
+                    let widths = places.map(|place| cells.at(place).1);
                     let width = widths.max().unwrap_or(0).max(column.heading.width());
                     width.min(terminal::MOST_PADDED)
                 })
@@ -66,7 +66,7 @@ impl Table {
             ..*row
         };
         for column in &self.columns {
-            to.add(|cell| {
+            to.push(|cell| {
                 if matches!(column.writing, Writing::Name | Writing::Arguments) {
                     cell.extend_from_slice(row.branch);
                 }
@@ -79,7 +79,7 @@ impl Table {
     /// again.
     fn write_line<'c>(
         &self,
-        cells: impl Iterator<Item = &'c str>,
+        cells: impl Iterator<Item = (&'c str, usize)>,
         widths: &[usize],
         is_heading: bool,
         room: usize,
@@ -89,11 +89,11 @@ impl Table {
         let last = self.columns.len() - 1;
         // The column where the line should be, and where it is.
         let (mut due, mut at) = (0_usize, 0_usize);
-        for (place, (cell, &width)) in cells.zip(widths).enumerate() {
+        for (place, ((cell, mut taken), &width)) in cells.zip(widths).enumerate() {
             let column = &self.columns[place];
             let is_name = matches!(
                 column.writing,
-                Writing::User | Writing::UserOf | Writing::GroupOf
+                Writing::Owner(_) | Writing::UserOf | Writing::GroupOf
             );
             let is_right = column.side == Side::Right || (self.numbers && is_name);
             let most = if place == last && !column.is_tight {
@@ -103,7 +103,6 @@ impl Table {
             } else {
                 width
             };
-            let mut taken = width_of(cell);
             let (mut text, mut end) = (cell, "");
             if taken > most {
                 if is_name && most > 1 && !is_heading && place < last {
@@ -131,40 +130,6 @@ impl Table {
             line.extend(std::iter::repeat_n(' ', due.saturating_sub(at)));
         }
         line.push('\n');
-    }
-}
-
-/// The values of a table, row after row, in one text.
-#[derive(Default)]
-struct Cells {
-    text: String,
-    /// The end of each value in the text.
-    ends: Vec<usize>,
-    /// Scratch space for one value.
-    bytes: Vec<u8>,
-}
-
-impl Cells {
-    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.bytes.clear();
-        write(&mut self.bytes);
-        self.text += &String::from_utf8_lossy(&self.bytes);
-        self.ends.push(self.text.len());
-    }
-
-    /// The value with this number.
-    fn at(&self, place: usize) -> &str {
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.text[start..self.ends[place]]
-    }
-}
-
-/// The number of terminal columns that a text needs.
-fn width_of(text: &str) -> usize {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        text.len()
-    } else {
-        text.width()
     }
 }
 
@@ -196,12 +161,13 @@ impl RowWriter for Table {
             output.write_all(b"\n")?;
         }
         let headings = self.columns.iter().map(|column| column.heading.as_str());
-        if self.headings && headings.clone().any(|heading| !heading.is_empty()) {
+        let headings = headings.map(|heading| (heading, heading.width()));
+        if self.headings && headings.clone().any(|(heading, _)| !heading.is_empty()) {
             self.write_line(headings, &widths, true, room, &mut line);
             output.write_all(line.as_bytes())?;
         }
         let columns = self.columns.len();
-        for row in (0..cells.ends.len()).step_by(columns) {
+        for row in (0..cells.len()).step_by(columns) {
             let cells = (row..row + columns).map(|place| cells.at(place));
             self.write_line(cells, &widths, false, room, &mut line);
             output.write_all(line.as_bytes())?;

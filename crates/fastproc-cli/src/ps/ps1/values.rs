@@ -82,13 +82,10 @@ pub fn write(
         Writing::Dash => return to.push(b'-'),
         Writing::Blank => return,
         Writing::Name | Writing::ShortName => {
-            let at_most = if column.writing == Writing::ShortName {
-                8
-            } else {
-                usize::MAX
-            };
+            let is_short = column.writing == Writing::ShortName;
             if let Value::Text(name) = field.value(row, lookup) {
-                printable(&name[..name.len().min(at_most)], context.utf8, to);
+                let shown = name.get(..8).filter(|_| is_short).unwrap_or(name);
+                printable(shown, context.utf8, to);
             }
             return;
         }
@@ -143,42 +140,30 @@ pub fn write(
         Writing::Cgroups => return write_cgroups(row, lookup, context, to),
         _ => {}
     }
-    let share = share(row, lookup);
     let known = field.value(row, lookup);
-    let whole = match known {
-        Value::Unsigned(number) => number,
-        Value::Signed(number) => number.max(0) as u64,
-        _ => 0,
-    };
-    let signed = match known {
-        Value::Signed(number) => number,
-        _ => whole as i64,
-    };
-    let real = match known {
-        Value::Real(number) => number,
-        _ => 0.0,
-    };
-    // The share over the lifetime of the process.
-    let real = if matches!(field.name, "pcpu" | "c") && row.change.is_none() {
-        share
-    } else {
-        real
-    };
-    let whole = if field.name == "c" {
-        (real as u64).min(99)
-    } else {
-        whole
+    let (whole, signed, real) = match known {
+        Value::Unsigned(number) => (number, number as i64, 0.0),
+        Value::Signed(number) => (number.max(0) as u64, number, 0.0),
+        Value::Real(number) => (0, 0, number),
+        _ => (0, 0, 0.0),
     };
     match column.writing {
         Writing::Kibibytes => number::write(whole / 1024, to),
         Writing::Id => number::write_signed((whole as u32 as i32).into(), to),
-        Writing::Share if real >= 100.0 => number::write(real as u64, to),
-        // Rounded down, like thousandths.
-        Writing::Share => number::write_fraction((real * 10.0).floor() / 10.0, 1, to),
-        Writing::MemoryShare => write_tenths(((real * 10.0) as u64).min(999), to),
-        Writing::Thousandths => {
-            write_padded(&[(((real * 10.0) as u64).min(999), 3, b' ')], to);
+        Writing::Share | Writing::WholeShare | Writing::Thousandths => {
+            let share = row.change.map_or_else(
+                || share(row, lookup),
+                |change| change.cpu_share.unwrap_or(0.0) * 100.0,
+            );
+            match column.writing {
+                Writing::Share if share >= 100.0 => number::write(share as u64, to),
+                // Rounded down, like thousandths.
+                Writing::Share => number::write_fraction((share * 10.0).floor() / 10.0, 1, to),
+                Writing::WholeShare => write_padded(&[((share as u64).min(99), 2, b' ')], to),
+                _ => write_padded(&[(((share * 10.0) as u64).min(999), 3, b' ')], to),
+            }
         }
+        Writing::MemoryShare => write_tenths(((real * 10.0) as u64).min(999), to),
         Writing::Hexadecimal => number::write_hex(whole, 16, to),
         Writing::Elapsed => write_clock(whole / SECOND_NS, false, to),
         Writing::ElapsedSeconds => number::write(whole / SECOND_NS, to),
@@ -194,24 +179,11 @@ pub fn write(
         Writing::GroupOf if !context.numbers => {
             printable(lookup.groups.name(whole as u32), context.utf8, to);
         }
-        Writing::User => match known {
+        Writing::Owner(owner) => match known {
             Value::Text(name) if !context.numbers => printable(name, context.utf8, to),
-            Value::Text(_) => {
-                let ids = if field.name.contains("group") {
-                    row.groups()
-                } else {
-                    row.users()
-                };
-                let is_real = field.name.starts_with('r');
-                let id = ids.map_or(
-                    0,
-                    |(real, effective)| if is_real { real } else { effective },
-                );
-                number::write(id.into(), to);
-            }
+            Value::Text(_) => number::write(owner.id(row).into(), to),
             _ => to.push(b'?'),
         },
-        _ if field.name == "c" => write_padded(&[(whole, 2, b' ')], to),
         _ => number::write_signed(signed, to),
     }
 }

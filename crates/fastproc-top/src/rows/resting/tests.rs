@@ -27,7 +27,7 @@ fn picked(
     });
     let rows = rows.collect();
     picker.recycle(picked);
-    (rows, state.window)
+    (rows, state.chosen.window)
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn without_rows_the_same_is_shown_as_with_them() {
         };
         let mut state = State::new(settings).expect("they are right");
         for (at, &name) in names.iter().enumerate() {
-            state.sort_by(name, round % 4 < 2);
+            state.sort_by(name, Some(round % 4 < 2));
             let height = if at % 2 == 0 { 10 } else { 10_000 };
             state.set_filter("pid > 0").expect("a filter");
             assert!(Plain::new(&view, &state).is_none());

@@ -2,10 +2,8 @@
 
 use std::fmt::Debug;
 
-use crate::{
-    field::{FIELDS, Field},
-    row::{Lookup, Row},
-};
+use super::{FIELDS, Field};
+use crate::row::{Lookup, Row};
 
 /// What a table has rows of. Its fields, filters, orders, trees and tables are all the same code.
 pub trait Subject: Copy + Debug + Default + 'static {
