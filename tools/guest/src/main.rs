@@ -29,7 +29,7 @@ const NOBODY: u32 = 65534;
 enum Place {
     /// It runs as a user without any capability.
     Nobody,
-    /// It runs as a user who may only load programs that read (`CAP_BPF`, `CAP_PERFMON`).
+    /// It runs as a user who has `CAP_BPF` and `CAP_PERFMON` and no other capability.
     Reader,
     /// It runs as root, in a pid namespace with its own `/proc`.
     PidNamespace,

@@ -62,6 +62,7 @@ mod storm;
 mod supervisor;
 mod sys;
 mod testbed;
+mod user;
 mod wait;
 
 pub use alone::{Alone, LOCK_FILE, alone, leave_lock_to_parent};
@@ -80,6 +81,7 @@ pub use rerun::{again, is_case, is_rerun, name_of, own_process, rerun};
 pub use sleepers::Sleepers;
 pub use storm::{Storm, Tally};
 pub use testbed::{Options, TestProcess, Testbed, catalogue};
+pub use user::{READS_BY_BPF, as_user_with};
 pub use wait::{GUARD, wait_for, wait_until};
 
 /// A structure with some of its members set: records are `#[non_exhaustive]`, so a literal cannot make them.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use fastproc::schema;
-use fastproc_testbed::gate;
+use fastproc_testbed::{READS_BY_BPF, as_user_with, gate};
 
 use crate::common::{self, NOBODY, Served, run};
 
@@ -52,17 +52,6 @@ fn program(prefix: &Path) -> PathBuf {
     common::compile(prefix, &source)
 }
 
-/// Runs the program as a user whose only right is to load BPF programs.
-fn nobody_with_bpf(program: &Path) -> Command {
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"])
-        .args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")])
-        .arg("--clear-groups")
-        .arg(program);
-    command
-}
-
 #[test]
 fn guarded_members_are_unknown_to_a_user_whatever_the_source() {
     if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
@@ -76,7 +65,7 @@ fn guarded_members_are_unknown_to_a_user_whatever_the_source() {
         for uid in [0, NOBODY] {
             // BPF reads all values: the library hides them.
             let mut command = if uid != 0 && source == "bpf" {
-                nobody_with_bpf(&program)
+                as_user_with(uid, READS_BY_BPF, &program)
             } else {
                 let mut command = Command::new(&program);
                 command.uid(uid).gid(uid);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::common::{fastproc, for_everyone, rows};
-use fastproc_testbed::{Cgroup, Folder, gate, wait_until};
+use fastproc_testbed::{Cgroup, Folder, as_user_with, gate, wait_until};
 use serde_json::Value;
 
 const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
@@ -174,9 +174,7 @@ fn a_user_sees_the_same_containers() {
     };
     let sleeper = Sleeper::start(&cgroup);
     let copy = for_everyone();
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command.arg(copy.join("fastproc"));
+    let mut command = as_user_with(65534, "-all", copy.join("fastproc"));
     command.args(["ps", "--format", "ndjson"]);
     let output = command.args(["-o", FIELDS, "-p", &sleeper.pid()]).output();
     let output = output.expect("setpriv runs");

@@ -5,7 +5,7 @@ use crate::common;
 use std::process::{Command, Output};
 
 use crate::common::{for_everyone, pids_of_testbed, testbed};
-use fastproc_testbed::{Cgroup, Change, Changing, alone, gate};
+use fastproc_testbed::{Cgroup, Change, Changing, READS_BY_BPF, alone, as_user_with, gate};
 use serde_json::Value;
 
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
@@ -209,14 +209,7 @@ fn an_unprivileged_user_is_served_from_proc() {
     let folder = for_everyone();
     let fastproc = folder.join("fastproc");
     let pids = pids_of_testbed();
-    let nobody = |arguments: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
-            .arg(&fastproc)
-            .args(arguments);
-        run(&mut command)
-    };
+    let nobody = |arguments: &[&str]| run(as_user_with(65534, "-all", &fastproc).args(arguments));
     let report = json(&nobody(&[
         "verify", "--json", "--rounds", "2", "--pids", &pids,
     ]));
@@ -253,16 +246,8 @@ fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
     let folder = for_everyone();
     let fastproc = folder.join("fastproc");
     let pids = pids_of_testbed();
-    let capabilities = "+bpf,+perfmon";
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command
-        .arg(format!("--inh-caps={capabilities}"))
-        .arg(format!("--ambient-caps={capabilities}"));
-    command
-        .arg("--")
-        .arg(&fastproc)
-        .args(["verify", "--json", "--rounds", "2", "--pids", &pids]);
+    let mut command = as_user_with(65534, READS_BY_BPF, &fastproc);
+    command.args(["verify", "--json", "--rounds", "2", "--pids", &pids]);
     let output = run(&mut command);
     let report = json(&output);
     assert_eq!(report["source"], "bpf");

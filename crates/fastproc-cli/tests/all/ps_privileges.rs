@@ -10,7 +10,9 @@ use std::{
 };
 
 use crate::common::{Lines, for_everyone};
-use fastproc_testbed::{Change, Changing, Folder, alone, ended_shell, gate, wait_until};
+use fastproc_testbed::{
+    Change, Changing, Folder, READS_BY_BPF, alone, as_user_with, ended_shell, gate, wait_until,
+};
 use serde_json::Value;
 
 const NOBODY: u32 = 65534;
@@ -160,35 +162,17 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
         return;
     }
     let copy = for_everyone();
-    let granted = "--inh-caps=+bpf,+perfmon";
-    let output = Command::new("setpriv")
-        .args([
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            granted,
-            "--ambient-caps=+bpf,+perfmon",
-        ])
-        .arg(copy.join("fastproc"))
+    let reader = || as_user_with(NOBODY, READS_BY_BPF, copy.join("fastproc"));
+    let output = reader()
         .args(arguments(",startcode,end_data"))
         .args(["--source", "bpf"])
-        .current_dir("/")
         .output();
     let output = output.expect("setpriv is installed");
     assert_guarded(&row(&output));
     // Filtering or sorting does not reveal it either: an unknown value meets no condition.
-    let output = Command::new("setpriv")
-        .args([
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            granted,
-            "--ambient-caps=+bpf,+perfmon",
-        ])
-        .arg(copy.join("fastproc"))
+    let output = reader()
         .args(["ps", "--source", "bpf", "--filter"])
         .arg(format!("pid == {} && startcode > 0", std::process::id()))
-        .current_dir("/")
         .output()
         .expect("as before");
     assert_eq!(
@@ -207,15 +191,11 @@ fn exits_show_nobody_the_arguments_of_others() {
     }
     let copy = for_everyone();
     for execs in [&["--execs"][..], &[]] {
-        let mut recording = Command::new("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .args(["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"])
-            .arg(copy.join("fastproc"))
+        let mut recording = as_user_with(NOBODY, READS_BY_BPF, copy.join("fastproc"))
             .args(["exits", "--quiet", "--format", "csv"])
             .args(["-o", "event,pid,status,rchar,cmdline", "--filter"])
             .arg(format!("ppid == {} && comm == sh", std::process::id()))
             .args(execs)
-            .current_dir("/")
             .stdout(Stdio::piped())
             .spawn()
             .expect("setpriv is installed");
@@ -253,14 +233,13 @@ fn proportional_sizes_are_shown_to_whom_the_kernel_shows_them() {
         return;
     }
     let copy = for_everyone();
-    for (source, capabilities) in [("procfs", "-all"), ("bpf", "+bpf,+perfmon")] {
+    for (source, capabilities) in [("procfs", "-all"), ("bpf", READS_BY_BPF)] {
         let as_nobody = |program: &Path, arguments: &[String]| {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-            command.arg(format!("--inh-caps={capabilities}"));
-            command.arg(format!("--ambient-caps={capabilities}"));
-            command.arg(program).args(arguments).current_dir("/");
-            command.output().expect("setpriv is installed")
+            let mut command = as_user_with(NOBODY, capabilities, program);
+            command
+                .args(arguments)
+                .output()
+                .expect("setpriv is installed")
         };
         let file = format!("/proc/{}/smaps_rollup", std::process::id());
         let shows = as_nobody(Path::new("cat"), &[file]).status.success();
@@ -311,19 +290,9 @@ fn an_undumpable_process_does_not_see_its_own_io() {
         let script = format!(
             "exec \"$0\" ps --format ndjson --source {source} --pid $$ --fields pid,rchar,startcode"
         );
-        let output = Command::new("setpriv")
-            .args([
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-                "--inh-caps=+bpf,+perfmon",
-                "--ambient-caps=+bpf,+perfmon",
-                "sh",
-                "-c",
-                &script,
-            ])
+        let output = as_user_with(NOBODY, READS_BY_BPF, "sh")
+            .args(["-c", &script])
             .arg(&copy)
-            .current_dir("/")
             .output();
         let row = row(&output.expect("setpriv is installed"));
         assert!(row["rchar_bytes"].is_null(), "{source}: {row}");

@@ -2,7 +2,7 @@
 
 use std::{fs, io::ErrorKind, os::unix::process::CommandExt, process::Command};
 
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{READS_BY_BPF, as_user_with, gate, wait_until};
 use rustix::process::Signal;
 
 use crate::serve::{
@@ -304,23 +304,8 @@ fn capabilities_are_enough() {
     let folder = Folder::new();
     let program = folder.programs();
     let ambient = "+bpf,+perfmon,+sys_ptrace,+dac_read_search";
-    let user = NOBODY.to_string();
-    let mut command = Command::new("setpriv");
-    command
-        .args([
-            "--reuid",
-            &user,
-            "--regid",
-            &user,
-            "--clear-groups",
-            "--no-new-privs",
-        ])
-        .args([
-            format!("--inh-caps={ambient}"),
-            format!("--ambient-caps={ambient}"),
-        ])
-        .arg(program)
-        .process_group(0);
+    let mut command = as_user_with(NOBODY, ambient, "setpriv");
+    command.arg("--no-new-privs").arg(program).process_group(0);
     let server = Server::start_by(&mut command, &[]);
     let as_root = Server::start(&[]);
     let metrics = server.scrape();
@@ -342,11 +327,7 @@ fn io_of_others_is_unknown_to_a_user_who_may_only_load_bpf_programs() {
     }
     let folder = Folder::new();
     let as_user = |uid: u32| {
-        let uid = &*uid.to_string();
-        let output = Command::new("setpriv")
-            .args(["--reuid", uid, "--regid", uid, "--clear-groups"])
-            .args(["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"])
-            .arg(folder.programs())
+        let output = as_user_with(uid, READS_BY_BPF, folder.programs())
             .args(["serve", "--source=bpf", "--once-to-stdout-delay=10ms"])
             .output()
             .expect("it can be started");

@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use fastproc_testbed::{Folder, gate};
+use fastproc_testbed::{Folder, as_user_with, gate};
 
 use super::terminal::Terminal;
 use crate::common;
@@ -232,11 +232,10 @@ fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
     fs::write(&settings, "wrong").expect("the file is written");
     fs::set_permissions(&settings, fs::Permissions::from_mode(0o600)).expect("its mode is set");
     let run = |more: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.arg(&program).args(["top", "--once"]);
+        let mut command = as_user_with(65534, "-all", &program);
+        command.args(["top", "--once"]);
         command.args(["--source", "procfs", "--interval", "0.1"]);
-        command.args(more).env("HOME", &*home).current_dir("/");
+        command.args(more).env("HOME", &*home);
         command.env_remove("XDG_CONFIG_HOME");
         command.output().expect("setpriv(1) is there")
     };
