@@ -293,7 +293,7 @@ impl Exporter {
     }
 
     /// Parts of textfiles that are left out now, and were not at the last call.
-    pub fn left_out(&mut self) -> Vec<LeftOut> {
+    pub fn left_out(&self) -> Vec<LeftOut> {
         self.host_metrics.left_out()
     }
 

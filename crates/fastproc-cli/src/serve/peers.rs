@@ -8,6 +8,10 @@ macro_rules! switches {
     ($($name:literal)*) => { &[$(($name, concat!("no-", $name))),*] };
 }
 
+macro_rules! values {
+    ($($name:literal)*) => { &[$($name),*] };
+}
+
 /// Collectors of `node_exporter` 1.5 to 1.11 that are not here. Without them nothing is missing.
 const COLLECTORS: &[(&str, &str)] = switches! {
     "collector.bcache" "collector.bcachefs" "collector.bonding" "collector.btrfs" "collector.buddyinfo"
@@ -36,59 +40,24 @@ const SWITCHES: &[(&str, &str)] = switches! {
 };
 
 /// Flags with a value.
-const VALUES: &[&str] = &[
-    "collector.cpu.info.bugs-include",
-    "collector.cpu.info.flags-include",
-    "collector.ethtool.device-exclude",
-    "collector.ethtool.device-include",
-    "collector.ethtool.metrics-include",
-    "collector.filesystem.mount-timeout",
-    "collector.filesystem.stat-workers",
-    "collector.hwmon.chip-exclude",
-    "collector.hwmon.chip-include",
-    "collector.hwmon.sensor-exclude",
-    "collector.hwmon.sensor-include",
-    "collector.infiniband.device-exclude",
-    "collector.infiniband.device-include",
-    "collector.interrupts.name-exclude",
-    "collector.interrupts.name-include",
-    "collector.ipvs.backend-labels",
-    "collector.ntp.ip-ttl",
-    "collector.ntp.local-offset-tolerance",
-    "collector.ntp.max-distance",
-    "collector.ntp.protocol-version",
-    "collector.ntp.server",
-    "collector.ntp.server-port",
-    "collector.pcidevice.idsfile",
-    "collector.perf.cache-profilers",
-    "collector.perf.cpus",
-    "collector.perf.hardware-profilers",
-    "collector.perf.software-profilers",
-    "collector.perf.tracepoint",
-    "collector.powersupply.ignored-supplies",
-    "collector.qdisc.device-exclude",
-    "collector.qdisc.device-include",
-    "collector.qdisc.fixtures",
-    "collector.qdisk.device-exclude",
-    "collector.qdisk.device-include",
-    "collector.runit.servicedir",
-    "collector.slabinfo.slabs-exclude",
-    "collector.slabinfo.slabs-include",
-    "collector.supervisord.url",
-    "collector.sysctl.include",
-    "collector.sysctl.include-info",
-    "collector.systemd.unit-blacklist",
-    "collector.systemd.unit-exclude",
-    "collector.systemd.unit-include",
-    "collector.systemd.unit-whitelist",
-    "collector.tapestats.ignored-devices",
-    "collector.wifi.fixtures",
-    "log.format",
-    "log.level",
-    "path.udev.data",
-    "runtime.gomaxprocs",
-    "web.max-requests",
-];
+const VALUES: &[&str] = values! {
+    "collector.cpu.info.bugs-include" "collector.cpu.info.flags-include" "collector.ethtool.device-exclude"
+    "collector.ethtool.device-include" "collector.ethtool.metrics-include" "collector.filesystem.mount-timeout"
+    "collector.filesystem.stat-workers" "collector.hwmon.chip-exclude" "collector.hwmon.chip-include"
+    "collector.hwmon.sensor-exclude" "collector.hwmon.sensor-include" "collector.infiniband.device-exclude"
+    "collector.infiniband.device-include" "collector.interrupts.name-exclude" "collector.interrupts.name-include"
+    "collector.ipvs.backend-labels" "collector.ntp.ip-ttl" "collector.ntp.local-offset-tolerance"
+    "collector.ntp.max-distance" "collector.ntp.protocol-version" "collector.ntp.server" "collector.ntp.server-port"
+    "collector.pcidevice.idsfile" "collector.perf.cache-profilers" "collector.perf.cpus"
+    "collector.perf.hardware-profilers" "collector.perf.software-profilers" "collector.perf.tracepoint"
+    "collector.powersupply.ignored-supplies" "collector.qdisc.device-exclude" "collector.qdisc.device-include"
+    "collector.qdisc.fixtures" "collector.qdisk.device-exclude" "collector.qdisk.device-include"
+    "collector.runit.servicedir" "collector.slabinfo.slabs-exclude" "collector.slabinfo.slabs-include"
+    "collector.supervisord.url" "collector.sysctl.include" "collector.sysctl.include-info"
+    "collector.systemd.unit-blacklist" "collector.systemd.unit-exclude" "collector.systemd.unit-include"
+    "collector.systemd.unit-whitelist" "collector.tapestats.ignored-devices" "collector.wifi.fixtures" "log.format"
+    "log.level" "path.udev.data" "runtime.gomaxprocs" "web.max-requests"
+};
 
 /// The flags that were given.
 #[derive(Debug, Default)]

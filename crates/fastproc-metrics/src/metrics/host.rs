@@ -192,7 +192,7 @@ impl HostMetrics {
     }
 
     /// Parts of textfiles that are left out now, and were not at the last call.
-    pub fn left_out(&mut self) -> Vec<LeftOut> {
+    pub fn left_out(&self) -> Vec<LeftOut> {
         self.node.left_out()
     }
 

@@ -11,6 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// How long one scrape waits for answers; later ones do not wait for a late one. A virtual CPU may stall for a while.
+pub(super) const PATIENCE: Duration = Duration::from_secs(4);
+
 /// The most threads that wait for servers of one rank. Others of that rank are not asked meanwhile.
 const MOST_STUCK: usize = 16;
 
@@ -33,6 +36,8 @@ pub(super) trait Question: fmt::Debug + Send + Sync + 'static {
 /// The threads that ask.
 #[derive(Debug)]
 pub(super) struct Askers<Q: Question> {
+    /// The name of the threads.
+    name: &'static str,
     /// It has answered everything.
     idle: Option<Worker<Q>>,
     stuck: Vec<Stuck<Q>>,
@@ -57,7 +62,7 @@ struct Worker<Q: Question> {
 }
 
 impl<Q: Question> Worker<Q> {
-    fn start() -> io::Result<Self> {
+    fn start(name: &str) -> io::Result<Self> {
         let (questions, asked) = channel::<Vec<(usize, Arc<Q>)>>();
         let (answer, answers) = channel();
         let given_up = Arc::new(AtomicBool::new(false));
@@ -72,7 +77,7 @@ impl<Q: Question> Worker<Q> {
                 }
             }
         };
-        thread::Builder::new().name("asker".into()).spawn(body)?;
+        thread::Builder::new().name(name.into()).spawn(body)?;
         Ok(Self {
             questions,
             answers,
@@ -83,8 +88,9 @@ impl<Q: Question> Worker<Q> {
 
 impl<Q: Question> Askers<Q> {
     /// Waits this long for all answers together, and a quarter of it for one.
-    pub(super) const fn new(patience: Duration) -> Self {
+    pub(super) const fn new(name: &'static str, patience: Duration) -> Self {
         Self {
+            name,
             idle: None,
             stuck: Vec::new(),
             patience,
@@ -106,7 +112,7 @@ impl<Q: Question> Askers<Q> {
             if left.is_empty() {
                 break;
             }
-            let Some(worker) = self.idle.take().or_else(|| Worker::start().ok()) else {
+            let Some(worker) = self.idle.take().or_else(|| Worker::start(self.name).ok()) else {
                 break;
             };
             let batch = left.iter().map(|&at| (at, questions[at].clone()));
@@ -222,7 +228,7 @@ mod tests {
     fn a_server_that_does_not_answer_keeps_no_other_from_it() {
         let (open, shut) = (Gate::default(), Gate::default());
         open.open();
-        let mut askers = Askers::new(HOURS);
+        let mut askers = Askers::new("asker", HOURS);
         let all = || {
             vec![
                 server(1, 1, &shut),
@@ -245,7 +251,7 @@ mod tests {
     fn servers_that_do_not_answer_take_a_bounded_number_of_threads_and_none_of_other_ranks() {
         let (open, shut) = (Gate::default(), Gate::default());
         open.open();
-        let mut askers = Askers::new(HOURS);
+        let mut askers = Askers::new("asker", HOURS);
         for _ in 0..100 {
             let silent = (0..100).map(|number| server(number, 2, &shut));
             assert!(askers.ask(silent.collect()).iter().all(Option::is_none));

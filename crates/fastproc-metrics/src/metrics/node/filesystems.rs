@@ -16,8 +16,8 @@ use fastproc::{mounts, proc_root};
 use rustix::fs::{Dev, Mode, OFlags, StatFs, fstatfs, major, openat};
 
 use super::{
-    PATIENCE, Pattern,
-    ask::{Askers, Question},
+    Pattern,
+    ask::{Askers, PATIENCE, Question},
     machine::Machine,
 };
 use crate::{
@@ -68,7 +68,7 @@ impl Filesystems {
         Self {
             filter,
             machine,
-            askers: Askers::new(PATIENCE),
+            askers: Askers::new("asker", PATIENCE),
             found: Vec::new(),
         }
     }

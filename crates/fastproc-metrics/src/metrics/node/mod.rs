@@ -1,7 +1,6 @@
 //! The metrics of `node_exporter` that come from text files of the kernel. The files stay open, and only the reported
 //! numbers are parsed.
 
-mod aside;
 mod ask;
 mod filesystems;
 mod machine;
@@ -20,12 +19,11 @@ use std::{collections::HashSet, path::PathBuf};
 use regex::Regex;
 
 use self::{
-    aside::{Aside, PATIENCE},
     filesystems::{Filesystems, MountFilter},
     network::Netstat,
     sysfs::Attributes,
     text::TextFile,
-    textfile::Textfiles,
+    textfile::Collector,
 };
 pub use self::{machine::Machine, textfile::LeftOut};
 use super::{WrongFilter, scrapes::Scrapes};
@@ -135,9 +133,7 @@ pub(super) struct NodeMetrics {
     /// The labels of disks.
     disk_infos: Vec<String>,
     devices: Vec<netclass::Device>,
-    textfiles: Option<Aside<Textfiles>>,
-    /// Names that textfiles must not define again.
-    own: Vec<Family>,
+    textfiles: Collector,
     files: Files,
 }
 
@@ -202,8 +198,7 @@ impl NodeMetrics {
             nohandler: Attributes::default(),
             disk_infos: Vec::new(),
             devices: Vec::new(),
-            textfiles: None,
-            own: own.to_vec(),
+            textfiles: Collector::new(switches.textfiles.clone(), own),
             files: Files::new(),
             switches,
         }
@@ -229,15 +224,7 @@ impl NodeMetrics {
             self.devices = scrapes.collect("netclass", read);
         }
         if switches.has("textfile") {
-            // This thread is started only after privileges were dropped, which belong to threads.
-            if self.textfiles.is_none() {
-                let textfiles = Textfiles::new(switches.textfiles.clone(), &self.own);
-                let read = Textfiles::read_unprivileged;
-                self.textfiles = Aside::new("textfiles", textfiles, read, PATIENCE).ok();
-            }
-            if let Some(textfiles) = &mut self.textfiles {
-                scrapes.collect("textfile", || textfiles.collect());
-            }
+            scrapes.collect("textfile", || self.textfiles.collect());
         }
         if switches.has("filesystem") {
             scrapes.collect("filesystem", || self.filesystems.collect());
@@ -264,9 +251,9 @@ impl NodeMetrics {
     }
 
     /// Parts of textfiles that are left out now, and were not at the last call.
-    pub(super) fn left_out(&mut self) -> Vec<LeftOut> {
-        let textfiles = self.textfiles.as_mut().and_then(Aside::get_mut);
-        textfiles.map_or_else(Vec::new, Textfiles::news)
+    pub(super) fn left_out(&self) -> Vec<LeftOut> {
+        let read = self.textfiles.read();
+        read.map_or_else(Vec::new, |mut textfiles| textfiles.news())
     }
 
     /// Writes what was read last.
@@ -363,12 +350,10 @@ impl NodeMetrics {
         write("thermal_zone", true, &mut |text| {
             sensors::thermal(text, &sys_root::path("/sys/class/thermal"));
         });
-        if let Some(textfiles) = &self.textfiles {
-            write("textfile", false, &mut |text| {
-                if let Some(textfiles) = textfiles.get() {
-                    textfiles.write(text);
-                }
-            });
-        }
+        write("textfile", false, &mut |text| {
+            if let Some(textfiles) = self.textfiles.read() {
+                textfiles.write(text);
+            }
+        });
     }
 }

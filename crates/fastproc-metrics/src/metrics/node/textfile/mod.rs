@@ -13,11 +13,13 @@ use std::{
         fs::{MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use self::parse::{Parsed, Sample, parse};
+use super::ask::{Askers, PATIENCE, Question};
 use crate::{
     exposition::{Exposition, Family, Format, Kind, Value, escape},
     names,
@@ -89,9 +91,64 @@ struct Merged {
     shares_stem: bool,
 }
 
-impl Textfiles {
+/// Reads the files in a thread of its own, since they may be on a file system that does not answer.
+#[derive(Debug)]
+pub(super) struct Collector {
+    files: Arc<Mutex<Textfiles>>,
+    askers: Askers<Reading>,
+    /// Whether the files were read in time.
+    is_current: bool,
+}
+
+#[derive(Debug)]
+struct Reading(Arc<Mutex<Textfiles>>);
+
+impl Question for Reading {
+    type Answer = ();
+
+    fn server(&self) -> u64 {
+        0
+    }
+
+    fn rank(&self) -> u8 {
+        0
+    }
+
+    fn ask(&self) {
+        lock(&self.0).read_unprivileged();
+    }
+}
+
+fn lock(files: &Mutex<Textfiles>) -> MutexGuard<'_, Textfiles> {
+    files.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Collector {
     /// No file is read yet. Families with a name of `own` are left out.
     pub(super) fn new(folders: Vec<PathBuf>, own: &[Family]) -> Self {
+        Self {
+            files: Arc::new(Mutex::new(Textfiles::new(folders, own))),
+            // One question has a quarter of this time.
+            askers: Askers::new("textfiles", PATIENCE.saturating_mul(4)),
+            is_current: false,
+        }
+    }
+
+    /// Reads files that have changed, unless the thread is still busy with an earlier call.
+    pub(super) fn collect(&mut self) {
+        let answers = self.askers.ask(vec![Reading(self.files.clone())]);
+        self.is_current = answers == [Some(())];
+    }
+
+    /// The files, if they were read in time.
+    pub(super) fn read(&self) -> Option<MutexGuard<'_, Textfiles>> {
+        self.is_current.then(|| lock(&self.files))
+    }
+}
+
+impl Textfiles {
+    /// No file is read yet. Families with a name of `own` are left out.
+    fn new(folders: Vec<PathBuf>, own: &[Family]) -> Self {
         let names = || own.iter().map(|family| family.name);
         Self {
             folders,
@@ -106,7 +163,7 @@ impl Textfiles {
 
     /// Gives up the privileges of this thread for good, then reads files that have changed. Whoever may write to a folder
     /// can put a link to any file there: they get no more than this program's user may read.
-    pub(super) fn read_unprivileged(&mut self) {
+    fn read_unprivileged(&mut self) {
         let none = CapabilitySet::empty();
         let none = CapabilitySets {
             effective: none,
