@@ -3,8 +3,8 @@
 #ifndef FASTPROC_KEEP_H
 #define FASTPROC_KEEP_H
 
-int visit_leader(u64 task, u32 index);
-int finish(u32 index);
+/* Old places that are handled together. */
+#define BURST 8
 
 /* The bytes that a record may have of the wanted groups: those that are asked for most stand first. */
 static __always_inline u32 used_bytes(void)
@@ -18,14 +18,14 @@ int move_record(u32 from, u32 to);
 __noinline int move_record(u32 from, u32 to)
 {
 	struct fp_record *old = bpf_map_lookup_elem(&records, &from), *r = bpf_map_lookup_elem(&records, &to);
-	struct fp_place *was = bpf_map_lookup_elem(&places, &from), *place = bpf_map_lookup_elem(&places, &to);
-	struct fp_proof *before = bpf_map_lookup_elem(&proofs, &from), *proof = bpf_map_lookup_elem(&proofs, &to);
+	struct fp_place *old_place = bpf_map_lookup_elem(&places, &from), *place = bpf_map_lookup_elem(&places, &to);
+	struct fp_proof *old_proof = bpf_map_lookup_elem(&proofs, &from), *proof = bpf_map_lookup_elem(&proofs, &to);
 
-	if (!old || !r || !was || !place || !before || !proof)
+	if (!old || !r || !old_place || !place || !old_proof || !proof)
 		return 0;
 	bpf_probe_read_kernel(r, used_bytes(), old);
-	bpf_probe_read_kernel(proof, sizeof(*proof), before);
-	*place = *was;
+	bpf_probe_read_kernel(proof, sizeof(*proof), old_proof);
+	*place = *old_place;
 	return 0;
 }
 
@@ -88,44 +88,6 @@ __noinline int check(u32 index)
 	return 0;
 }
 
-/* Starts to sum up the other threads of this process, if it has any, in the next steps; otherwise its record is
- * complete. */
-static __always_inline void fold_threads(struct task_struct *t, u32 index)
-{
-	if (FOLDS && t->signal->nr_threads > 1)
-		run.node = run.head = (u64)t->signal + bpf_core_field_offset(struct signal_struct, thread_head);
-	else
-		finish(index);
-}
-
-/* Reads the process of the last record all the same, and checks that the record that could be kept is the same. */
-static __always_inline void collect_all_the_same(void)
-{
-	u32 zero = 0, index = run.records - 1;
-	struct fp_record *r = bpf_map_lookup_elem(&records, &index), *kept = bpf_map_lookup_elem(&kept_record, &zero);
-	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
-	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
-	struct task_struct *t;
-
-	if (r && kept && place && entry) {
-		bpf_probe_read_kernel(kept, used_bytes(), r);
-		/* Read the signal actions, too. */
-		run.has_old = 0;
-		run.leader = place->task;
-		t = CAST(struct task_struct, place->task);
-		if (FOLDS)
-			run.sequence = stats_sequence(t);
-		visit_leader(place->task, index);
-		if (place->outlook == FP_PROVE)
-			check(index);
-		fold_threads(t, index);
-		/* not at its old place */
-		if (run.old_next != run.records)
-			*entry |= FP_INDEX_CHANGED;
-	}
-	run.checks = 0;
-}
-
 static __always_inline int points_into_pool(u32 old)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &old);
@@ -169,7 +131,7 @@ static __always_inline int keep_one(u64 task)
 	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
 	u64 moved = old != index ? FP_INDEX_CHANGED : 0;
 
-	if (!place || !proof || !entry || place->outlook != FP_PROVE || (task && task != place->task))
+	if (!place || !proof || !entry || place->plan != FP_PROVE || (task && task != place->task))
 		return 0;
 	if ((run.fresh_pool && points_into_pool(old)) || !is_proven(place->task, proof))
 		return 0;

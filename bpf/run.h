@@ -29,7 +29,7 @@ struct fp_settings {
 	u64 sched_start, sched_end, lock_start, lock_end;
 };
 
-/* fp_place.outlook: what the next walk does with the record */
+/* fp_place.plan: what the next walk does with the record */
 #define FP_READ 0   /* reads it; if the process has not run by then, its words are remembered */
 #define FP_PROVE 1  /* keeps it if its words prove it */
 #define FP_MOVES 2  /* reads it, and remembers the words again: others have changed them since the walk before */
@@ -42,10 +42,10 @@ struct fp_settings {
 struct fp_place {
 	u64 task;
 	u32 pool, threads;
-	u32 tgid, outlook;
+	u32 tgid, plan;
 };
 
-/* Words of a record's proof: tasks/proof.h names them. */
+/* Words of a record's proof: tasks/words.h names them. */
 #define FP_WORDS 36
 
 /* What is remembered of a process whose record may be kept. */

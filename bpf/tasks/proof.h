@@ -4,7 +4,7 @@
  *
  * Other processes change only few values of a sleeping process of one thread. Everything else (times, faults, names,
  * credentials, sizes of memory) changes only while it runs, and a run ends in a counted switch. So the walk remembers
- * for each record the task and the words of the table below, and keeps the record while all of them are the same.
+ * for each record the task and the words of words.h, and keeps the record while all of them are the same.
  *
  * A word is read before the record, and compared after it: see judge().
  *
@@ -19,10 +19,10 @@
 #define FASTPROC_TASKS_PROOF_H
 
 /*
- * The groups that can be proven, and why. "Others" are other processes; "words" are in the table below. A record with
+ * The groups that can be proven, and why. "Others" are other processes; "words" are in words.h. A record with
  * another group is read at each walk.
  *
- * - Identity: the words without a group. PF_FORKNOEXEC: setpgid(2) changes the group of a child before it executes a
+ * - Identity: the words that are always compared. PF_FORKNOEXEC: setpgid(2) changes the group of a child before it executes a
  *   program, never after. A process that can be reaped or die without a run is not kept: see may_rest().
  * - FP_CPU: without a run no time passes, and no faults occur. The times that the kernel last showed to a reader may
  *   move, but not what it shows then.
@@ -46,68 +46,6 @@
 #define PROVEN                                                                                                          \
 	(FP_CPU | FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT | FP_USERS | FP_CREDENTIALS | FP_SIGNALS | FP_NAMESPACES |  \
 	 FP_SCHEDULING | FP_SCHEDULING_DETAILS | FP_LIMITS | FP_IO | FP_CGROUP | FP_THREADS)
-
-#define ALWAYS 0
-#define NEEDED(group) (!(group) || WANTED(group))
-
-/*
- * The words, by group. LINE is the first word that the walk reads in a cache line, which is fetched ahead; WORD is a later
- * one in the same line. VALUE is not a single member. t is the task, s its signal_struct, mm its memory. As many as
- * FP_WORDS of run.h.
- */
-#define WORDS_OF_ALWAYS(LINE, WORD, VALUE)                        \
-	VALUE(STATE, state_of(t))                                 \
-	WORD(FLAGS, t->flags)                                     \
-	WORD(PTRACE, t->ptrace)                                   \
-	LINE(NVCSW, t->nvcsw)                                     \
-	WORD(NIVCSW, t->nivcsw)                                   \
-	WORD(START, t->start_boottime)                            \
-	LINE(EXECS, t->self_exec_id)                              \
-	VALUE(PARENT, tgid_of(t->real_parent))                    \
-	VALUE(PGRP, group_before_exec(t, s))
-#define WORDS_OF_FP_MEMORY(LINE, WORD, VALUE)                     \
-	LINE(HIWATER_RSS, mm->hiwater_rss)                        \
-	WORD(TOTAL_VM, mm->total_vm)                              \
-	WORD(LOCKED_VM, mm->locked_vm)                            \
-	WORD(PINNED_VM, mm->pinned_vm.counter)                    \
-	LINE(RSS_FILE, mm->rss_stat[MM_FILEPAGES].count)          \
-	WORD(RSS_ANON, mm->rss_stat[MM_ANONPAGES].count)          \
-	LINE(RSS_SWAP, mm->rss_stat[MM_SWAPENTS].count)           \
-	LINE(RSS_SHMEM, mm->rss_stat[MM_SHMEMPAGES].count)        \
-	VALUE(RSS_PARTS, rss_parts(proof->counters, &parts))      \
-	VALUE(RSS_PARTS_2, parts)
-#define WORDS_OF_FP_SCHEDULING(LINE, WORD, VALUE)                 \
-	LINE(PRIO, t->prio)                                       \
-	WORD(STATIC_PRIO, t->static_prio)                         \
-	WORD(RT_PRIORITY, t->rt_priority)                         \
-	LINE(POLICY, t->policy)                                   \
-	VALUE(PROCESSOR, cpu_of(t))
-#define WORDS_OF_FP_MEMORY_DETAILS(LINE, WORD, VALUE)             \
-	LINE(PAGE_TABLES, mm->pgtables_bytes.counter)             \
-	VALUE(HUGETLB, huge_pages(mm))                            \
-	VALUE(MM_FLAGS, mm_flags(t, mm))
-#define WORDS_OF_FP_CREDENTIALS(LINE, WORD, VALUE) VALUE(UMASK, shared_umask(t))
-#define WORDS_OF_FP_SIGNALS(LINE, WORD, VALUE)                    \
-	LINE(PENDING, t->pending.signal.sig[0])                   \
-	LINE(SHARED_PENDING, s->shared_pending.signal.sig[0])     \
-	LINE(QUEUE_LIMIT, s->rlim[RLIMIT_SIGPENDING].rlim_cur)
-#define WORDS_OF_FP_SCHEDULING_DETAILS(LINE, WORD, VALUE)         \
-	LINE(CPUS_ALLOWED, t->cpus_mask.bits[0])                  \
-	VALUE(MEMS_ALLOWED, memory_nodes(t))
-#define WORDS_OF_FP_LIMITS(LINE, WORD, VALUE)                     \
-	LINE(RSS_LIMIT, s->rlim[RLIMIT_RSS].rlim_cur)             \
-	VALUE(FD_SIZE, shared_fd_size(t))
-#define WORDS_OF_FP_CGROUP(LINE, WORD, VALUE) VALUE(CGROUP, cgroup_of(t))
-
-/* The groups that have words. */
-#define EACH_GROUP(DO)                                                                                  \
-	DO(ALWAYS) DO(FP_MEMORY) DO(FP_SCHEDULING) DO(FP_MEMORY_DETAILS) DO(FP_CREDENTIALS) DO(FP_SIGNALS) \
-	DO(FP_SCHEDULING_DETAILS) DO(FP_LIMITS) DO(FP_CGROUP)
-
-#define NUMBER(name, value) WORD_##name,
-#define NUMBERS(group) WORDS_OF_##group(NUMBER, NUMBER, NUMBER)
-enum { EACH_GROUP(NUMBERS) WORDS_USED };
-_Static_assert(WORDS_USED <= FP_WORDS, "run.h has no room for so many words");
 
 /* Whether it has executed no program yet: its parent may change its group. */
 static __always_inline int may_be_grouped(u32 flags)
@@ -209,6 +147,9 @@ static __always_inline u64 rss_parts(u64 counters, u64 *second)
 	return first;
 }
 
+#include "word_functions.h"
+_Static_assert(WORDS_USED <= FP_WORDS, "run.h has no room for so many words");
+
 /* Whether this kernel's type information has all words. */
 static __always_inline int has_words(void)
 {
@@ -223,16 +164,8 @@ static __always_inline int has_words(void)
 		has = 0;
 	if (WANTED(FP_SIGNALS) && !has_queue())
 		has = 0;
-
-#define HAS(name, member)                    \
-	if (!bpf_core_field_exists(member)) \
+	if (!has_members_of_words(t, s, mm))
 		has = 0;
-#define NOTHING(name, value)
-#define HAS_GROUP(group)    \
-	if (NEEDED(group)) { \
-		WORDS_OF_##group(HAS, HAS, NOTHING) \
-	}
-	EACH_GROUP(HAS_GROUP)
 	return has && (!WANTED(FP_MEMORY) || HAS_RSS_PARTS(mm));
 }
 
@@ -277,52 +210,26 @@ static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
 	if (!t->sighand || t->sighand->count.refs.counter != 1)
 		return 0;
 	/* with more than 64 CPUs or nodes, more words */
-	if (NEEDED(FP_SCHEDULING_DETAILS) && (settings.cpu_words > 1 || settings.mem_words > 1))
+	if (WANTED(FP_SCHEDULING_DETAILS) && (settings.cpu_words > 1 || settings.mem_words > 1))
 		return 0;
 	/* a kernel thread may borrow the memory of a process, which its record does not show */
 	if (t->flags & PF_KTHREAD)
 		return 1;
-	if (NEEDED(FP_CREDENTIALS) && bpf_core_field_exists(t->fs->users) && (!t->fs || t->fs->users != 1))
+	if (WANTED(FP_CREDENTIALS) && bpf_core_field_exists(t->fs->users) && (!t->fs || t->fs->users != 1))
 		return 0;
-	if (NEEDED(FP_LIMITS) && bpf_core_field_exists(t->files->count) && (!t->files || t->files->count.counter != 1))
+	if (WANTED(FP_LIMITS) && bpf_core_field_exists(t->files->count) && (!t->files || t->files->count.counter != 1))
 		return 0;
-	return mm && mm->mm_users.counter == 1 && (!NEEDED(FP_MEMORY) || r->memory.mm_users == 1);
+	return mm && mm->mm_users.counter == 1 && (!WANTED(FP_MEMORY) || r->memory.mm_users == 1);
 }
 
-/*
- * Whether all words of this task are unchanged. First check whether it runs: every run ends in a counted switch before
- * on_cpu becomes zero.
- */
+/* Whether this task does not run, and all its words are unchanged. */
 static __always_inline int is_proven(u64 task, struct fp_proof *proof)
 {
 	struct task_struct *t = CAST(struct task_struct, task);
 	struct signal_struct *s = CAST(struct signal_struct, proof->signal);
 	struct mm_struct *mm = CAST(struct mm_struct, proof->mm);
-	u64 differs, parts;
 
-	if (!bpf_core_field_exists(t->on_cpu))
-		goto lacks_words;
-	differs = RELOAD(t->on_cpu);
-	barrier();
-	/* A jump that the verifier removes: nothing else leads there. */
-#define COMPARE(name, member)                                      \
-	if (!bpf_core_field_exists(member))                       \
-		goto lacks_words;                                 \
-	differs |= proof->words[WORD_##name] ^ (u64)(member);
-	/* Do not follow pointers of a task that has been replaced by another. */
-#define COMPARE_VALUE(name, value)                                 \
-	if (differs)                                              \
-		return 0;                                         \
-	differs |= proof->words[WORD_##name] ^ (u64)(value);
-#define COMPARE_GROUP(group)                                                \
-	if (NEEDED(group)) {                                               \
-		WORDS_OF_##group(COMPARE, COMPARE, COMPARE_VALUE)          \
-	}
-	EACH_GROUP(COMPARE_GROUP)
-	return !differs;
-lacks_words:
-	run.lacks_words = 1;
-	return 0;
+	return has_same_words(t, s, mm, proof);
 }
 
 /* The same for the task at this place. */
@@ -336,40 +243,26 @@ __noinline int proves(u32 at)
 }
 
 /* Stores the words of a task that is about to be read into this place. Returns whether they differ from those at
- * `was`. */
-int remember(u64 task, u32 at, u32 was);
-__noinline int remember(u64 task, u32 at, u32 was)
+ * `old`. */
+int remember(u64 task, u32 at, u32 old);
+__noinline int remember(u64 task, u32 at, u32 old)
 {
-	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &at), *before = bpf_map_lookup_elem(&proofs, &was);
+	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &at), *old_proof = bpf_map_lookup_elem(&proofs, &old);
 	struct task_struct *t = CAST(struct task_struct, task);
 	struct signal_struct *s;
 	struct mm_struct *mm = 0;
-	u64 differs = 0, word, parts;
 
-	if (!proof || !before || !HAS_RSS_PARTS(mm))
+	if (!proof || !old_proof || !HAS_RSS_PARTS(mm))
 		return 1;
 	proof->mm = t->flags & PF_KTHREAD ? 0 : (u64)RELOAD(t->mm);
 	proof->signal = (u64)t->signal;
 	s = CAST(struct signal_struct, proof->signal);
 	mm = CAST(struct mm_struct, proof->mm);
 	proof->pgrp = (u64)s->pids[PIDTYPE_PGID];
-	if (NEEDED(FP_SIGNALS) && has_queue())
+	if (WANTED(FP_SIGNALS) && has_queue())
 		proof->ucounts = (u64)t->real_cred->ucounts;
-	proof->counters = NEEDED(FP_MEMORY) && proof->mm ? RSS_PARTS(mm) : 0;
-#define REMEMBER_VALUE(name, value)                           \
-	word = (u64)(value);                                  \
-	differs |= before->words[WORD_##name] ^ word;         \
-	proof->words[WORD_##name] = word;
-#define REMEMBER(name, member)                \
-	if (bpf_core_field_exists(member)) { \
-		REMEMBER_VALUE(name, member) \
-	}
-#define REMEMBER_GROUP(group)                                               \
-	if (NEEDED(group)) {                                               \
-		WORDS_OF_##group(REMEMBER, REMEMBER, REMEMBER_VALUE)       \
-	}
-	EACH_GROUP(REMEMBER_GROUP)
-	return !!differs;
+	proof->counters = WANTED(FP_MEMORY) && proof->mm ? RSS_PARTS(mm) : 0;
+	return !!remember_words(t, s, mm, proof, old_proof);
 }
 
 /* Fetches the lines of the words of a process that may be unchanged. */
@@ -379,31 +272,24 @@ static __always_inline void touch_words(u64 task, struct fp_proof *proof)
 	struct signal_struct *s = CAST(struct signal_struct, proof->signal);
 	struct mm_struct *mm = CAST(struct mm_struct, proof->mm);
 
-#define TOUCH_LINE(name, member)             \
-	if (bpf_core_field_exists(member)) \
-		TOUCH(member);
-#define TOUCH_GROUP(group)                                 \
-	if (NEEDED(group)) {                              \
-		WORDS_OF_##group(TOUCH_LINE, NOTHING, NOTHING) \
-	}
 	TOUCH(t->__state);
 	TOUCH(t->real_parent);
 	if (may_be_grouped(proof->words[WORD_FLAGS])) {
 		TOUCH(s->pids[PIDTYPE_PGID]);
 		TOUCH(CAST(struct pid, proof->pgrp)->numbers[0].nr);
 	}
-	EACH_GROUP(TOUCH_GROUP)
-	if (NEEDED(FP_MEMORY_DETAILS)) {
+	fetch_lines_of_words(t, s, mm);
+	if (WANTED(FP_MEMORY_DETAILS)) {
 		if (bpf_core_field_exists(mm->hugetlb_usage))
 			TOUCH(mm->hugetlb_usage.counter);
 		if (bpf_core_field_exists(mm->flags.__mm_flags))
 			TOUCH(mm->flags.__mm_flags[0]);
 	}
-	if (NEEDED(FP_SCHEDULING_DETAILS) && bpf_core_field_exists(t->mems_allowed))
+	if (WANTED(FP_SCHEDULING_DETAILS) && bpf_core_field_exists(t->mems_allowed))
 		TOUCH(t->mems_allowed.bits[0]);
-	if (NEEDED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
+	if (WANTED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
 		TOUCH(t->cgroups);
-	if (NEEDED(FP_MEMORY) && proof->mm)
+	if (WANTED(FP_MEMORY) && proof->mm)
 		touch_rss_parts(proof->counters);
 }
 

@@ -5,6 +5,7 @@ mod groups;
 mod header;
 mod objects;
 mod rust;
+mod words;
 
 use std::{
     env, fs,
@@ -98,6 +99,9 @@ fn main() {
         }
         write(name, text);
     }
+    let list = fs::read_to_string(bpf.join("tasks/words.h")).expect("bpf/ has the list of words");
+    fs::write(out.join("word_functions.h"), words::write(&list))
+        .expect("OUT_DIR can be written to");
     objects::provide(bpf, &out);
 }
 

@@ -127,6 +127,7 @@ fn version() -> String {
 fn compile(arch: &str, source: &Path, include: &Path, out: &Path) {
     let (clang, object) = (clang(), object(source, out));
     let here = env::current_dir().expect("cargo starts this in the package's folder");
+    let made = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let arch = match arch {
         "x86_64" => "x86",
         "aarch64" => "arm64",
@@ -149,8 +150,11 @@ fn compile(arch: &str, source: &Path, include: &Path, out: &Path) {
         // Objects must not name folders of the machine that made them.
         .arg(format!("-ffile-prefix-map={}=libbpf", include.display()))
         .arg(format!("-ffile-prefix-map={}=.", here.display()))
+        .arg(format!("-ffile-prefix-map={made}=made"))
         .arg("-I")
         .arg(include)
+        .arg("-I")
+        .arg(&made)
         .arg("-c")
         .arg(source)
         .arg("-o")

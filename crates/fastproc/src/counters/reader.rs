@@ -293,11 +293,11 @@ impl Reader {
             let mut run = Run::default();
             if wants_stat {
                 run.want |= parts;
-                run.scalars_wanted |= plan.scalars & Scalar::STAT;
+                run.scalars_wanted |= plan.routes.scalars & Scalar::STAT;
             }
             if want.contains(Want::VMSTAT) {
                 run.want |= WANT_VM;
-                run.scalars_wanted |= plan.scalars & Scalar::VM;
+                run.scalars_wanted |= plan.routes.scalars & Scalar::VM;
             }
             if wants_irqs {
                 if !descriptors.is_listed() && !descriptors.list(slot)? {
@@ -387,7 +387,7 @@ impl Reader {
                 (first + 2, Scalar::NrMemmapPages),
                 (first + 3, Scalar::NrMemmapBootPages),
             ] {
-                if line < groups.first_event() && plan.scalars & scalar.bit() != 0 {
+                if line < groups.first_event() && plan.routes.scalars & scalar.bit() != 0 {
                     values[line] = run.scalars[scalar as usize];
                 }
             }

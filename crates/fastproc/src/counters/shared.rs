@@ -48,15 +48,48 @@ pub(super) struct Plan {
     pub(super) dirty: Option<DirtyLines>,
     /// Columns of the interrupts' row.
     pub(super) irq_columns: usize,
-    /// Derived from the lines: which ones must be read from the text each time.
-    pub(super) stat_from_text: Vec<usize>,
-    pub(super) vm_from_text: Vec<usize>,
-    pub(super) vm_computed: Vec<usize>,
+    pub(super) from_text: FromText,
+}
+
+/// What must be read from the text each time; it follows from the lines of a [`Plan`].
+#[derive(Clone, Debug)]
+pub(super) struct FromText {
+    pub(super) stat: Vec<usize>,
+    pub(super) vmstat: Vec<usize>,
+    /// Lines of vmstat that the kernel calculates. They are kept for a while, so they count neither as whole nor as partly.
+    pub(super) computed: Vec<usize>,
     /// Of which files, or parts of them, all lines come from the text.
     pub(super) whole: Want,
     /// Of which at least one line does.
     pub(super) partly: Want,
-    pub(super) scalars: u32,
+}
+
+impl FromText {
+    /// `stat`: `cpu`, one for each of the online CPUs, then [`StatLine::ALL`].
+    fn of(stat: &[Line], vmstat: &[Line], online: usize) -> Self {
+        let places = |lines: &[Line], is: fn(&Line) -> bool| {
+            let lines = lines.iter().enumerate().filter(|(_, line)| is(line));
+            lines.map(|(at, _)| at).collect()
+        };
+        let is_read = |line: &Line| line.is_from_text() && !line.is_computed();
+        let mut found = Self {
+            stat: places(stat, is_read),
+            vmstat: places(vmstat, is_read),
+            computed: places(vmstat, |line| line.is_from_text() && line.is_computed()),
+            whole: Want::empty(),
+            partly: Want::empty(),
+        };
+        for (part, lines) in [
+            (Want::STAT, stat),
+            (Want::CPU_TIMES, &stat[..=online]),
+            (Want::SOFTIRQS, &stat[stat.len() - 1..]),
+            (Want::VMSTAT, vmstat),
+        ] {
+            found.whole.set(part, lines.iter().all(is_read));
+            found.partly.set(part, lines.iter().any(is_read));
+        }
+        found
+    }
 }
 
 impl Plan {
@@ -78,9 +111,11 @@ impl Plan {
                 active_file: position("nr_active_file")?,
             })
         })();
-        let mut plan = Self {
+        let stat = stat_lines(&routes, &[]);
+        Self {
             version: 0,
-            stat: Vec::new(),
+            from_text: FromText::of(&stat, &vmstat, routes.online.len()),
+            stat,
             vmstat,
             huge: thp.into_iter().filter_map(position).collect(),
             dirty: dirty.filter(|_| routes.scalars & gather::DIRTY == gather::DIRTY),
@@ -88,83 +123,12 @@ impl Plan {
             known,
             names,
             irq_columns,
-            stat_from_text: Vec::new(),
-            vm_from_text: Vec::new(),
-            vm_computed: Vec::new(),
-            whole: Want::empty(),
-            partly: Want::empty(),
-            scalars: 0,
-        };
-        plan.renew_stat_lines();
-        plan.derive();
-        plan
+        }
     }
 
     /// Renews the lines of `/proc/stat` for the CPUs that are online, keeping the results of each.
     pub(super) fn renew_stat_lines(&mut self) {
-        let old = std::mem::take(&mut self.stat);
-        let routes = &self.routes;
-        let times = match (routes.nohz_full, routes.times) {
-            (true, _) => Route::Text(WhyText::NohzFull),
-            (false, None) => Route::Text(WhyText::NoRoute),
-            (false, Some(_)) => Route::Structure,
-        };
-        let cpus = routes.online.iter().map(|cpu| (format!("cpu{cpu}"), times));
-        let rest = StatLine::ALL.into_iter().map(|(line, name)| {
-            let route = match line {
-                StatLine::Intr if !routes.irqs => Route::Text(WhyText::NoRoute),
-                StatLine::Softirq if !routes.softirqs => Route::Text(WhyText::NoRoute),
-                StatLine::Btime => Route::Clock,
-                StatLine::Processes if routes.scalars & Scalar::TotalForks.bit() != 0 => {
-                    Route::Symbols
-                }
-                StatLine::Processes if routes.forks_counted => Route::Tracepoint,
-                StatLine::Processes => Route::Text(WhyText::NoRoute),
-                _ => Route::Structure,
-            };
-            (name.to_owned(), route)
-        });
-        self.stat = std::iter::once(("cpu".to_owned(), times))
-            .chain(cpus)
-            .chain(rest)
-            .map(|(name, route)| {
-                old.iter()
-                    .find(|line| line.name == name)
-                    .cloned()
-                    .unwrap_or_else(|| Line::new(&name, route))
-            })
-            .collect();
-    }
-
-    /// Derives from the routes of the lines what must be read.
-    pub(super) fn derive(&mut self) {
-        let from_text = |lines: &[Line], computed: bool| -> Vec<usize> {
-            let is = |line: &Line| line.is_from_text() && line.is_computed() == computed;
-            lines
-                .iter()
-                .enumerate()
-                .filter(|(_, line)| is(line))
-                .map(|(at, _)| at)
-                .collect()
-        };
-        self.stat_from_text = from_text(&self.stat, false);
-        self.vm_from_text = from_text(&self.vmstat, false);
-        self.vm_computed = from_text(&self.vmstat, true);
-        let cpus = 1 + self.routes.online.len();
-        let parts = [
-            (Want::STAT, &self.stat[..]),
-            (Want::CPU_TIMES, &self.stat[..cpus]),
-            (Want::SOFTIRQS, &self.stat[self.stat.len() - 1..]),
-            (Want::VMSTAT, &self.vmstat[..]),
-        ];
-        (self.whole, self.partly) = (Want::empty(), Want::empty());
-        for (part, lines) in parts {
-            // Computed lines are kept for a while.
-            let from_text = |line: &Line| line.is_from_text() && !line.is_computed();
-            self.whole.set(part, lines.iter().all(from_text));
-            self.partly.set(part, lines.iter().any(from_text));
-        }
-        self.scalars = self.routes.scalars;
+        self.stat = stat_lines(&self.routes, &self.stat);
     }
 
     /// Whether any line seems wrong.
@@ -188,25 +152,55 @@ impl Plan {
     }
 }
 
+/// `cpu`, a line for each CPU that is online, and [`StatLine::ALL`]; a line that was there before stays.
+fn stat_lines(routes: &Routes, old: &[Line]) -> Vec<Line> {
+    let times = match (routes.nohz_full, routes.times) {
+        (true, _) => Route::Text(WhyText::NohzFull),
+        (false, None) => Route::Text(WhyText::NoRoute),
+        (false, Some(_)) => Route::Structure,
+    };
+    let cpus = routes.online.iter().map(|cpu| (format!("cpu{cpu}"), times));
+    let rest = StatLine::ALL.into_iter().map(|(line, name)| {
+        let route = match line {
+            StatLine::Intr if !routes.irqs => Route::Text(WhyText::NoRoute),
+            StatLine::Softirq if !routes.softirqs => Route::Text(WhyText::NoRoute),
+            StatLine::Btime => Route::Clock,
+            StatLine::Processes if routes.scalars & Scalar::TotalForks.bit() != 0 => Route::Symbols,
+            StatLine::Processes if routes.forks_counted => Route::Tracepoint,
+            StatLine::Processes => Route::Text(WhyText::NoRoute),
+            _ => Route::Structure,
+        };
+        (name.to_owned(), route)
+    });
+    std::iter::once(("cpu".to_owned(), times))
+        .chain(cpus)
+        .chain(rest)
+        .map(|(name, route)| {
+            old.iter()
+                .find(|line| line.name == name)
+                .cloned()
+                .unwrap_or_else(|| Line::new(&name, route))
+        })
+        .collect()
+}
+
+/// The lines of `/proc/vmstat` in its order: counters of zones, of NUMA events by zone, of nodes, calculated values, events,
+/// and values that never change.
 fn vmstat_lines(routes: &Routes, names: &Names) -> Vec<Line> {
     let route = |at: usize, name: &str| {
         let Some(groups) = routes.groups else {
             return Route::Text(WhyText::NoRoute);
         };
-        if routes.blocks.is_empty() && at < groups.first_computed() {
-            return Route::Text(WhyText::NoRoute);
-        }
-        if at < groups.zone {
-            routes.vm_route
-        } else if at < groups.first_node() {
-            if routes.zones > 0 {
+        if at < groups.first_computed() {
+            let by_zone = (groups.zone..groups.first_node()).contains(&at);
+            let is_found = !routes.blocks.is_empty() && (!by_zone || routes.zones > 0);
+            return if is_found {
                 routes.vm_route
             } else {
                 Route::Text(WhyText::NoRoute)
-            }
-        } else if at < groups.first_computed() {
-            routes.vm_route
-        } else if at < groups.first_event() {
+            };
+        }
+        if at < groups.first_event() {
             let shown = |scalars: u32| routes.scalars & scalars == scalars;
             match name {
                 "nr_dirty_threshold" | "nr_dirty_background_threshold" if shown(gather::DIRTY) => {
@@ -298,7 +292,7 @@ impl Kernel {
     }
 
     pub(super) fn publish(&self, mut plan: Plan) -> Arc<Plan> {
-        plan.derive();
+        plan.from_text = FromText::of(&plan.stat, &plan.vmstat, plan.routes.online.len());
         let mut current = lock(&self.plan);
         plan.version = current.version + 1;
         let plan = Arc::new(plan);
@@ -315,7 +309,7 @@ impl Kernel {
             unavailable: None,
             symbols: plan.routes.symbols,
             typed_loads: self.object.loads.cast,
-            latency_knob: !plan.partly.contains(Want::STAT),
+            latency_knob: !plan.from_text.partly.contains(Want::STAT),
             checks,
             lines: stat.chain(vmstat).collect(),
         }

@@ -20,9 +20,9 @@ impl Reader {
     /// lines come from it.
     pub(super) fn needs_text(&self, kernel: &Kernel, plan: &Plan, want: Want) -> Want {
         if self.shared.line_by_line {
-            return want & plan.whole;
+            return want & plan.from_text.whole;
         }
-        let mut from_text = want & plan.partly;
+        let mut from_text = want & plan.from_text.partly;
         let forks = plan.stat[plan.stat_line(StatLine::Processes)].route;
         if want.contains(Want::STAT)
             && forks == Route::Tracepoint
@@ -42,7 +42,7 @@ impl Reader {
     fn are_computed_lines_due(&self, plan: &Plan) -> bool {
         let latency = self.shared.text_latency_ns.load(Ordering::Relaxed);
         let age = clock::monotonic_ns().saturating_sub(self.text_vmstat_ns);
-        !plan.vm_computed.is_empty() && (self.text_vmstat_ns == 0 || age >= latency)
+        !plan.from_text.computed.is_empty() && (self.text_vmstat_ns == 0 || age >= latency)
     }
 
     /// Replaces the lines that come from the text.
@@ -55,18 +55,19 @@ impl Reader {
     ) -> Result<(), Error> {
         let stat = Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS;
         let unproven = (!forks_known).then(|| plan.stat_line(StatLine::Processes));
-        if unproven.is_some() || want.intersects(stat) && !plan.stat_from_text.is_empty() {
+        if unproven.is_some() || want.intersects(stat) && !plan.from_text.stat.is_empty() {
             self.read_stat(None)?;
             let text = &self.text_stat;
             if text.cpus.len() == sample.stat.cpus.len() {
-                for &line in plan.stat_from_text.iter().chain(&unproven) {
+                for &line in plan.from_text.stat.iter().chain(&unproven) {
                     copy_line(&mut sample.stat, text, line);
                 }
             } else {
                 sample.stat.clone_from(text);
             }
             if plan
-                .stat_from_text
+                .from_text
+                .stat
                 .contains(&plan.stat_line(StatLine::Intr))
             {
                 self.irqs_generation = 0;
@@ -74,14 +75,14 @@ impl Reader {
             }
         }
         if want.contains(Want::VMSTAT)
-            && !(plan.vm_from_text.is_empty() && plan.vm_computed.is_empty())
+            && !(plan.from_text.vmstat.is_empty() && plan.from_text.computed.is_empty())
         {
-            if !plan.vm_from_text.is_empty() || self.are_computed_lines_due(plan) {
+            if !plan.from_text.vmstat.is_empty() || self.are_computed_lines_due(plan) {
                 self.vmstat_file()?;
             }
             self.parse_vmstat()?;
             let text = &self.text_vmstat.values;
-            for &line in plan.vm_from_text.iter().chain(&plan.vm_computed) {
+            for &line in plan.from_text.vmstat.iter().chain(&plan.from_text.computed) {
                 if let (Some(to), Some(&value)) =
                     (sample.vmstat.values.get_mut(line), text.get(line))
                 {

@@ -118,7 +118,7 @@ impl Reader {
             return self.file(MachineFile::Softirqs);
         };
         let plan = self.current_plan(kernel);
-        if plan.partly.contains(Want::SOFTIRQS) {
+        if plan.from_text.partly.contains(Want::SOFTIRQS) {
             return self.file(MachineFile::Softirqs);
         }
         if self.softirqs.is_none() {
@@ -153,7 +153,7 @@ impl Reader {
             return self.file(MachineFile::Interrupts);
         };
         let plan = self.current_plan(kernel);
-        if plan.partly.contains(Want::STAT) || self.interrupts.given_up() {
+        if plan.from_text.partly.contains(Want::STAT) || self.interrupts.given_up() {
             return self.file(MachineFile::Interrupts);
         }
         self.collect(Want::STAT)?;

@@ -40,7 +40,7 @@ fn remember(bpf: &mut Bpf, pid: u32) -> Remembered {
         };
         let place: Place = read(&bytes(places)).expect("a place");
         let proof = read(&bytes(proofs)).expect("a proof");
-        (place.outlook == PROVE).then_some(Remembered { at, place, proof })
+        (place.plan == PROVE).then_some(Remembered { at, place, proof })
     })
 }
 
