@@ -110,35 +110,32 @@ impl Snapshot<'_> {
             }
             TextFile::MemoryEvents | TextFile::MemoryEventsLocal => {
                 let memory = cgroup.memory()?;
-                let last = if file == TextFile::MemoryEvents {
-                    memory.sock_throttled()
-                } else {
-                    memory.local_sock_throttled()
-                };
                 let values = if file == TextFile::MemoryEvents {
                     [
-                        memory.events_low()?,
-                        memory.events_high()?,
-                        memory.events_max()?,
-                        memory.events_oom()?,
-                        memory.oom_kills()?,
-                        memory.oom_group_kills()?,
+                        Some(memory.events_low()?),
+                        memory.events_high(),
+                        memory.events_max(),
+                        memory.events_oom(),
+                        memory.oom_kills(),
+                        memory.oom_group_kills(),
+                        memory.sock_throttled(),
                     ]
                 } else {
                     [
-                        memory.local_low()?,
-                        memory.local_high()?,
-                        memory.local_max()?,
-                        memory.local_oom()?,
-                        memory.local_oom_kills()?,
-                        memory.local_oom_group_kills()?,
+                        Some(memory.local_low()?),
+                        memory.local_high(),
+                        memory.local_max(),
+                        memory.local_oom(),
+                        memory.local_oom_kills(),
+                        memory.local_oom_group_kills(),
+                        memory.local_sock_throttled(),
                     ]
                 };
+                // Older kernels lack the last two.
                 for (name, value) in EVENTS.into_iter().zip(values) {
-                    writeln!(text, "{name} {value}").ok()?;
-                }
-                if let Some(value) = last {
-                    writeln!(text, "sock_throttled {value}").ok()?;
+                    if let Some(value) = value {
+                        writeln!(text, "{name} {value}").ok()?;
+                    }
                 }
                 Some(())
             }
@@ -192,7 +189,15 @@ impl Snapshot<'_> {
     }
 }
 
-const EVENTS: [&str; 6] = ["low", "high", "max", "oom", "oom_kill", "oom_group_kill"];
+const EVENTS: [&str; 7] = [
+    "low",
+    "high",
+    "max",
+    "oom",
+    "oom_kill",
+    "oom_group_kill",
+    "sock_throttled",
+];
 
 /// The number in a file that has a single one.
 fn value(cgroup: Cgroup<'_>, file: TextFile) -> Option<u64> {
@@ -300,6 +305,14 @@ mod tests {
         ("cpu.stat", "usage_usec 3\nuser_usec 1\nsystem_usec 2\n"),
         ("cpu.max", "max 100000\n"),
         ("memory.current", "4096\n"),
+        (
+            "memory.events",
+            "low 20\nhigh 21\nmax 22\noom 23\noom_kill 24\n",
+        ),
+        (
+            "memory.events.local",
+            "low 30\nhigh 31\nmax 32\noom 33\noom_kill 34\n",
+        ),
         ("pids.current", "1\n"),
         ("pids.max", "2\n"),
     ];
