@@ -61,7 +61,7 @@ DAILY = {
     "cgroups": SMALL,
     "memory": SMALL,
     "lockdown": SMALL,
-    "hotplug": Machine(cpus=4),
+    "hotplug": Machine(cpus=4, patience=600),
     "cost": COUNTED,
     "big": BIG,
     # The kernel reserves room for the interrupts of every CPU that could be plugged in.

@@ -163,6 +163,10 @@ fn fixed(major: u32, minor: u32) -> Option<String> {
 /// Whether a process has a pseudo terminal of another file system than the one with this number here. Its open files
 /// show that; without one, a different mount namespace makes it likely enough not to name the one here.
 fn is_elsewhere(pid: u32, device: u64, file_system: u64) -> bool {
+    // The links of a frozen machine lead to files of the running one.
+    if frozen::folder().is_some() {
+        return false;
+    }
     let of_process = |file: &str| proc_root::path(&format!("/proc/{pid}/{file}")).into_owned();
     let open = ["fd/0", "fd/1", "fd/2", "fd/255"].iter().find_map(|file| {
         let file = fs::metadata(of_process(file)).ok()?;
