@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::{
@@ -13,6 +14,10 @@ use tokio::{
 };
 
 use super::Limits;
+
+/// How often the server looks for connections that have had their time. So much earlier than its limit one may end, never
+/// later.
+pub(super) const TICK: Duration = Duration::from_secs(1);
 
 /// What a connection does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +44,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Whether the client has had its time for this phase.
+    /// Whether the client will have had its time for this phase before the server looks again.
     pub(super) fn is_over(self, limits: &Limits) -> bool {
         let most = match self.phase {
             Phase::Idle => limits.idle_time,
@@ -47,7 +52,11 @@ impl State {
             Phase::Answering => limits.answer_time,
             Phase::Checking { .. } | Phase::Waiting => return false,
         };
-        self.since.elapsed() >= most
+        self.since.elapsed() + TICK > most
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        (self.phase, self.since) = (phase, Instant::now());
     }
 }
 
@@ -71,19 +80,20 @@ impl Activity {
 
     /// Begins a phase.
     pub(super) fn enter(&self, phase: Phase) {
-        let mut state = self.state();
-        (state.phase, state.since) = (phase, Instant::now());
+        self.state().enter(phase);
     }
 
     /// Its password was right.
     pub(super) fn admit(&self) {
-        self.state().is_admitted = true;
-        self.enter(Phase::Waiting);
+        let mut state = self.state();
+        state.is_admitted = true;
+        state.enter(Phase::Waiting);
     }
 
     fn follow(&self, before: Phase, phase: Phase) {
-        if self.get().phase == before {
-            self.enter(phase);
+        let mut state = self.state();
+        if state.phase == before {
+            state.enter(phase);
         }
     }
 

@@ -291,12 +291,18 @@ fn no_snapshot_is_older_than_the_one_before() {
             .stats()
             .boottime_ns;
         assert_eq!(other.source(), SourceKind::Service);
+        look(&mut collector);
+        // On a loaded machine it may go back at once: no other source has shown anything newer.
+        let went_back_at_once = collector.source() == SourceKind::Service;
         wait_until("it goes back", || {
             look(&mut collector);
             collector.source() == SourceKind::Service
         });
         let seen_ns = look(&mut collector);
-        assert!(seen_ns > kept_ns, "another source showed what is newer");
+        assert!(
+            went_back_at_once || seen_ns > kept_ns,
+            "another source showed what is newer"
+        );
     }
 }
 

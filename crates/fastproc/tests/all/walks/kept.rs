@@ -83,6 +83,8 @@ fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
         if process.users().is_some_and(|users| users.uid == 0) {
             signals.queued = 0;
         }
+        // What a kept record is proved by is no value of the process: a reader of its files in /proc changes it.
+        (signals.switches, signals.run_ns) = (0, 0);
         signals
     });
     let memory = process.memory().map(|memory| {
