@@ -60,12 +60,12 @@ test-storms: build
 	tools/checker/check "$(TARGET)/release/fastproc" \
 		--seconds $(STORM_SECONDS) --at-least $(STORM_COMPARISONS) $(STORM_ARGS)
 
-## make test-scale     100,000 processes and threads: checks that everything works, measures it, and writes the tables of docs/scale.md; as root, some minutes
+## make test-scale     100,000 processes and threads: checks that everything works, measures it, and writes the tables of docs/dev/scale.md; as root, some minutes
 .PHONY: test-scale
 test-scale:
 	scripts/setup build
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter -p fastproc-bench
-	@"$(TARGET)/release/fastproc" bench scale --output docs/scale.json
+	@"$(TARGET)/release/fastproc" bench scale --output docs/dev/scale.json
 	python3 tools/bench/page.py
 
 ## make test-storms-short   a tenth of test-storms in some minutes, with every source
@@ -148,7 +148,7 @@ c-header:
 	scripts/setup build
 	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test all header::
 
-## make fields         writes docs/fields.md from bpf/record.h
+## make fields         writes docs/dev/fields.md from bpf/record.h
 .PHONY: fields
 fields:
 	scripts/setup build
@@ -191,7 +191,7 @@ go-arm64:
 bench: procps
 	scripts/setup build bench
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter -p fastproc-bench
-	@"$(TARGET)/release/fastproc" bench all --output docs/performance.json
+	@"$(TARGET)/release/fastproc" bench all --output docs/dev/performance.json
 	python3 tools/bench/page.py
 
 ## make man            writes man pages and completions of bash, zsh and fish into packaging/generated

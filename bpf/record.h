@@ -10,7 +10,7 @@
  * Times are nanoseconds and sizes are bytes, whatever unit the kernel counts in.
  *
  * Behind its name each member has tags, and everything that has to know of all members is made from them: the groups, the
- * accessors of Rust and Go, what the service copies and hides, docs/fields.md. A member that lacks a tag ends the build.
+ * accessors of Rust and Go, what the service copies and hides, docs/dev/fields.md. A member that lacks a tag ends the build.
  *
  * - Who may see it: FP_PUBLIC, FP_TICKS, FP_BOOT_TICKS, FP_TRACERS or FP_NOBODY.
  * - In a group, how it comes from threads: FP_PROCESS, FP_LEADER or FP_SUM.

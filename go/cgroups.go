@@ -10,7 +10,7 @@ import (
 // CgroupFields are groups of fields of cgroups, as bits.
 type CgroupFields uint32
 
-// Parts of a snapshot of the cgroups: docs/protocol.md.
+// Parts of a snapshot of the cgroups: docs/dev/protocol.md.
 const (
 	partCgroups   = 0
 	partDevices   = 1

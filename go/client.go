@@ -41,7 +41,7 @@ const DefaultSocket = "/run/fastproc/fastproc.sock"
 // Fields are groups of fields, as bits, that a snapshot contains.
 type Fields uint32
 
-// Numbers of docs/protocol.md.
+// Numbers of docs/dev/protocol.md.
 const (
 	version       = 1
 	opSnapshot    = 2

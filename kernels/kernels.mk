@@ -6,8 +6,8 @@
 #   make test-kernels KERNELS="6.12-arm64" that of arm64, with programs that are compiled here; -16k-arm64: with pages of 16 KiB
 #   make test-kernels KERNELS="6.12-arm64" SCENARIOS="glance"  the cheapest proof: one comparison by the default source
 #   make test-kernels SCENARIOS="hotplug"  only what they do there; tools/kernels/main.py test --help names them
-#   make kernels-expected                  write kernels/expected.toml and docs/kernels.md from what the kernels show
-#   make kernels-page                      write docs/kernels.md from kernels/expected.toml
+#   make kernels-expected                  write kernels/expected.toml and docs/dev/kernels.md from what the kernels show
+#   make kernels-page                      write docs/dev/kernels.md from kernels/expected.toml
 #   make fetch-kernels                     only bring them into the cache, with the archive's lists read anew
 
 # Whether what takes long is done on every kernel.

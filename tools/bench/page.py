@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes the tables and plots of benchmarks into pages: what stands between `<!-- bench NAME -->` and `<!-- /bench -->`.
 
-The figures are those of one run of `fastproc bench all` (docs/performance.json), and one of `fastproc bench scale`
-(docs/scale.json).
+The figures are those of one run of `fastproc bench all` (docs/dev/performance.json), and one of `fastproc bench scale`
+(docs/dev/scale.json).
 
 tools/bench/page.py          write them
-tools/bench/page.py --check  fail if they are not what docs/performance.json and docs/scale.json say
+tools/bench/page.py --check  fail if they are not what docs/dev/performance.json and docs/dev/scale.json say
 """
 
 import json
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN = ROOT / "docs/performance.json"
-SCALE = ROOT / "docs/scale.json"
-PAGES = [ROOT / name for name in ("README.md", "docs/exporter.md", "docs/performance.md", "docs/scale.md")]
+RUN = ROOT / "docs/dev/performance.json"
+SCALE = ROOT / "docs/dev/scale.json"
+PAGES = [ROOT / name for name in ("README.md", "docs/exporter.md", "docs/performance.md", "docs/dev/scale.md")]
 Row = dict[str, Any]
 
 SCAN = {
@@ -135,7 +135,7 @@ ATTACH = {
     "ps-aux": "`ps aux`",
     "ps": "`fastproc ps` without the service",
     "service-aux": "`fastproc ps aux` with the service",
-    "ps-aux-substitute": "`ps aux` with the service and the [substitute library](procps.md)",
+    "ps-aux-substitute": "`ps aux` with the service and the [substitute library](run.md)",
     "ps-columns": "`ps -eo pid,s,rss,time,comm`",
     "ps-columns-nobody": "`ps -eo pid,s,rss,time,comm` as nobody",
     "service": "the same columns, `fastproc ps` with the service",
@@ -378,7 +378,7 @@ def main() -> int:
     if SCALE.exists():
         sections["scale"] = partial(scale, json.loads(SCALE.read_text()))
     files = {path: with_sections(path.read_text(), sections) for path in PAGES}
-    files |= {ROOT / f"docs/performance-{name}.svg": drawing for name, drawing in plots(reports).items()}
+    files |= {ROOT / f"docs/images/performance-{name}.svg": drawing for name, drawing in plots(reports).items()}
     if "--check" not in sys.argv[1:]:
         for path, content in files.items():
             path.write_text(content)
@@ -386,7 +386,7 @@ def main() -> int:
     stale = [path for path, content in files.items() if not path.exists() or path.read_text() != content]
     for path in stale:
         print(
-            f"{path.relative_to(ROOT)} is not what docs/performance.json and docs/scale.json say: tools/bench/page.py",
+            f"{path.relative_to(ROOT)} is not what docs/dev/performance.json and docs/dev/scale.json say: tools/bench/page.py",
             file=sys.stderr,
         )
     return 1 if stale else 0

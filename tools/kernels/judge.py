@@ -324,7 +324,7 @@ class Expected:
 HEADING = """\
 # What fastproc shows on each kernel; tools/kernels/judge.py says what follows from it for each scenario and program.
 # `make test-kernels` fails on any difference. `make kernels-expected` writes the kernels' rows anew from what they show,
-# together with docs/kernels.md; the rest is written by hand.
+# together with docs/dev/kernels.md; the rest is written by hand.
 """
 
 

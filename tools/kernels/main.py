@@ -18,7 +18,7 @@ from page import page
 from programs import ROOT, initramfs
 
 TABLE = ROOT / "kernels/expected.toml"
-PAGE = ROOT / "docs/kernels.md"
+PAGE = ROOT / "docs/dev/kernels.md"
 # How often a kernel is booted that does not run its first program: an emulated kernel may crash during its start.
 ATTEMPTS = 3
 # How often what is measured is measured, if thoroughly, and by how much the greatest of the ratios may exceed the least.
@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--cache", type=Path, default=Path(home), help="the folder for packages, kernels and results")
     commands = parser.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="fetch kernels into the cache, by the newest lists")
-    commands.add_parser("page", help="write docs/kernels.md again from kernels/expected.toml")
+    commands.add_parser("page", help="write docs/dev/kernels.md again from kernels/expected.toml")
     with_toolchain = commands.add_parser("cross", help="run a command with a toolchain for arm64; without one, only fetch it")
     with_toolchain.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
     test = commands.add_parser("test", help="boot kernels and report the results")

@@ -1,4 +1,4 @@
-"""docs/kernels.md: the table for users who want to know what works on their kernel."""
+"""docs/dev/kernels.md: the table for users who want to know what works on their kernel."""
 
 from collections.abc import Iterable
 

@@ -38,7 +38,7 @@ def asks_service(run: Callable[[str], object]) -> bool:
     return asked.is_set()
 
 
-# docs/protocol.md: words of a request and of an answer, the version, the operation.
+# docs/dev/protocol.md: words of a request and of an answer, the version, the operation.
 REQUEST, ANSWER, VERSION, STATUS = 13, 40, 1, 4
 WORD = struct.calcsize("=Q")
 

@@ -2,7 +2,7 @@
 //!
 //! A reader connects to a socket and requests groups of fields and a greatest age. The service answers with the
 //! descriptor of a sealed file with the records, which the reader maps; the file is lent until the reader's next
-//! request. One walk serves all readers that wait at once. `docs/protocol.md` describes the messages,
+//! request. One walk serves all readers that wait at once. `docs/dev/protocol.md` describes the messages,
 //! `docs/security.md` which readers see what.
 //!
 //! One thread answers, and sleeps until a request comes. It never blocks: other threads read the texts of processes, and

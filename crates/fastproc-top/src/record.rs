@@ -1,4 +1,4 @@
-//! Recordings: snapshots of a machine in a file, to be shown later. docs/top-record.md describes the format.
+//! Recordings: snapshots of a machine in a file, to be shown later. docs/dev/top-record.md describes the format.
 //!
 //! A file is a header and blocks. A block is compressed and can be read without the others; in it each frame holds the
 //! differences to the previous frame. The reader checks everything: a file may be truncated or malicious.

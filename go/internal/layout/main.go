@@ -224,7 +224,7 @@ func find(all []structure, name string) structure {
 	panic("there is no struct fp_" + name)
 }
 
-// The description whose hash is the id of the layout: see docs/protocol.md.
+// The description whose hash is the id of the layout: see docs/dev/protocol.md.
 func describe(all []structure, constants map[string]int) string {
 	var text strings.Builder
 	var fields func(of structure, prefix string, offset, group int)

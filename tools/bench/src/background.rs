@@ -1,5 +1,5 @@
 //! `fastproc bench background`: four changes, made or proposed by others, that make the kernel's texts cheaper, each
-//! measured in the form that its author used. docs/background.md has their history, and their authors' figures.
+//! measured in the form that its author used. docs/dev/background.md has their history, and their authors' figures.
 
 use std::{
     cell::RefCell, fs::File, hint::black_box, io::Read as _, process::Command, time::Duration,

@@ -6,7 +6,7 @@ use std::{fmt::Write, sync::LazyLock};
 
 use crate::records::schema::{EXIT, Field, RECORD, Structure, THREAD, Type, Unit};
 
-/// Returns the description as text: see `docs/protocol.md`.
+/// Returns the description as text: see `docs/dev/protocol.md`.
 ///
 /// It has a line for each structure and for each of its fields, with columns that are separated by tabs.
 pub fn text() -> &'static str {

@@ -1,11 +1,11 @@
-//! `docs/fields.md` matches `bpf/record.h`.
+//! `docs/dev/fields.md` matches `bpf/record.h`.
 
 use std::{env, fmt::Write, fs};
 
 use fastproc::schema::{EXIT, Field, RECORD, Shown, Structure, THREAD, Threads, Unit};
 use fastproc_testbed::gate;
 
-const PAGE: &str = "../../docs/fields.md";
+const PAGE: &str = "../../docs/dev/fields.md";
 const BEGINNING: &str = "# Fields of a record
 
 This page lists every member of a record. `make fields` writes it from `bpf/record.h`, from which the build also makes the structures in Rust,

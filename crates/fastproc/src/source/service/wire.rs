@@ -1,4 +1,4 @@
-//! Messages between a reader and the service: see `docs/protocol.md`.
+//! Messages between a reader and the service: see `docs/dev/protocol.md`.
 //!
 //! A message is a sequence of 64-bit words, in the byte order of the machine, on which both ends run. A receiver
 //! ignores words after those that it knows, so words can be added.
