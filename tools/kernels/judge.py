@@ -185,10 +185,12 @@ def by_source(lines: Any) -> tuple[int, set[str]]:
 
 def ratios(found: Finding, report: Json) -> None:
     """Take the costs of fastproc's cases, in relation to those of the kernel's texts."""
+    # Of a machine whose clock counts instructions, and which does nothing else. The CPU time of Linux 5.10 lags behind.
+    wall = {row["case"]: row.get("wall_us_per_process", {}).get("median") for row in report["rows"]}
     for row in report["rows"]:
         if not row["case"].startswith("proc-"):
-            if "ratio_vs_proc_3files" in row:
-                found["ratios"][row["case"]] = round(row["ratio_vs_proc_3files"], 2)
+            if text := wall.get("proc-3files"):
+                found["ratios"][row["case"]] = round(text / wall[row["case"]], 2)
             else:
                 found["ratios"][row["case"]] = round(row["ratio_vs_proc_stat"], 2)
                 found["ratios"][row["case"] + " to interrupts"] = round(row["ratio_vs_proc_interrupts"], 2)

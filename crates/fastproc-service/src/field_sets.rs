@@ -290,7 +290,7 @@ impl FieldSets {
 
 #[cfg(test)]
 mod tests {
-    use fastproc_testbed::gate;
+    use fastproc_testbed::{gate, needs};
 
     use super::*;
 
@@ -308,9 +308,7 @@ mod tests {
 
     #[test]
     fn large_arrays_are_released_until_they_are_needed_and_when_nobody_uses_them() {
-        if !gate::bpf() {
-            return;
-        }
+        needs!(gate::bpf());
         let mut sets = large(Duration::ZERO);
         assert_eq!(sets.sizes().count(), COUNT);
         assert_eq!(sets.next_release(), None, "all are released");
@@ -339,9 +337,7 @@ mod tests {
 
     #[test]
     fn while_there_is_no_room_for_a_tier_another_one_serves() {
-        if !gate::bpf() {
-            return;
-        }
+        needs!(gate::bpf());
         let mut sets = large(LONG);
         let refused = sets.find(Fields::SIGNALS).expect("a set has them");
         let later = Instant::now() + LONG;
@@ -361,9 +357,7 @@ mod tests {
 
     #[test]
     fn small_arrays_stay() {
-        if !gate::bpf() {
-            return;
-        }
+        needs!(gate::bpf());
         let release = Release {
             processes: u32::MAX,
             unused: Duration::ZERO,

@@ -470,10 +470,8 @@ mod tests {
     /// left to the readers.
     #[test]
     fn while_too_many_readings_are_held_up_only_roots_processes_are_read() {
-        use fastproc_testbed::gate;
-        if !gate::root() || !gate::programs(&["setpriv", "unshare"]) {
-            return;
-        }
+        use fastproc_testbed::{gate, needs};
+        needs!(gate::root(), gate::programs(&["setpriv", "unshare"]));
         let mut child = Command::new("setpriv")
             .args(["--reuid=4321", "--regid=4321", "--clear-groups"])
             .args(["unshare", "--user", "--map-root-user"])

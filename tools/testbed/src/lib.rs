@@ -84,6 +84,16 @@ pub use testbed::{Options, TestProcess, Testbed, catalogue};
 pub use user::{READS_BY_BPF, as_user_with};
 pub use wait::{GUARD, wait_for, wait_until};
 
+/// Ends a test that needs what is missing here: each condition is one of [`gate`], or like those.
+#[macro_export]
+macro_rules! needs {
+    ($($is_met:expr),+) => {
+        $(if !$is_met {
+            return;
+        })+
+    };
+}
+
 /// A structure with some of its members set: records are `#[non_exhaustive]`, so a literal cannot make them.
 #[macro_export]
 macro_rules! with {

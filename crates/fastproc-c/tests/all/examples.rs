@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::common::{NOBODY, Served, run};
-use fastproc_testbed::{Folder, gate};
+use fastproc_testbed::{Folder, gate, needs};
 
 fn examples() -> Vec<PathBuf> {
     let files = fs::read_dir("examples").expect("the folder is read");
@@ -104,9 +104,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
 
 #[test]
 fn examples_say_what_proc_says() {
-    if !gate::programs(&["cc", "pkg-config"]) || !gate::bpf() {
-        return;
-    }
+    needs!(gate::programs(&["cc", "pkg-config"]), gate::bpf());
     let prefix = common::install("examples");
     for source in examples() {
         common::compile(&prefix, &source);
@@ -122,9 +120,10 @@ fn examples_say_what_proc_says() {
 
 #[test]
 fn valgrind_finds_no_error_and_no_leak() {
-    if !gate::programs(&["cc", "pkg-config", "valgrind"]) || !gate::bpf() {
-        return;
-    }
+    needs!(
+        gate::programs(&["cc", "pkg-config", "valgrind"]),
+        gate::bpf()
+    );
     let prefix = common::install("valgrind");
     let program = common::compile(&prefix, Path::new("examples/one_process.c"));
     // With the records of BPF, and with the texts of /proc.
@@ -143,9 +142,7 @@ fn valgrind_finds_no_error_and_no_leak() {
 
 #[test]
 fn a_program_is_built_with_what_lies_where_the_library_was_built() {
-    if !gate::programs(&["cc", "pkg-config"]) {
-        return;
-    }
+    needs!(gate::programs(&["cc", "pkg-config"]));
     let folder = Folder::new("built");
     common::build(&folder);
     let flags = run(Command::new("pkg-config")
@@ -172,9 +169,7 @@ fn a_program_is_built_with_what_lies_where_the_library_was_built() {
 
 #[test]
 fn the_library_has_what_the_header_declares_by_versions() {
-    if !gate::programs(&["cc", "nm", "readelf"]) {
-        return;
-    }
+    needs!(gate::programs(&["cc", "nm", "readelf"]));
     let prefix = common::install("symbols");
     let library = prefix.join("lib/libfastproc.so");
     let dynamic = run(Command::new("readelf").arg("-d").arg(&library));

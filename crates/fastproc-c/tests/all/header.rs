@@ -5,7 +5,7 @@ use crate::common;
 use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path, process::Command};
 
 use fastproc::{Fields, text::Files};
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 
 use self::parser::{Header, Member, Shown, Structure};
 
@@ -193,9 +193,7 @@ fn the_manual_has_every_function() {
             "the manual has no {name}"
         );
     }
-    if !gate::programs(&["man"]) {
-        return;
-    }
+    needs!(gate::programs(&["man"]));
     let page = Command::new("man")
         .args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8", MANUAL])
         .output()
@@ -206,9 +204,7 @@ fn the_manual_has_every_function() {
 
 #[test]
 fn c_and_cpp_compilers_take_it_without_a_word() {
-    if !gate::programs(&["cc", "c++"]) {
-        return;
-    }
+    needs!(gate::programs(&["cc", "c++"]));
     let folder = fastproc_testbed::Folder::new("header");
     let program = "#include <fastproc.h>\n#include <fastproc.h>\nint main(void) { return fastproc_error() == NULL; }\n";
     let file = folder.join("program.c");

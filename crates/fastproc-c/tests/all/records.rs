@@ -9,15 +9,13 @@ use std::{
 };
 
 use fastproc::schema;
-use fastproc_testbed::{READS_BY_BPF, as_user_with, gate};
+use fastproc_testbed::{READS_BY_BPF, as_user_with, gate, needs};
 
 use crate::common::{self, NOBODY, Served, run};
 
 #[test]
 fn members_have_the_places_of_the_library_in_rust() {
-    if !gate::programs(&["cc", "pkg-config"]) {
-        return;
-    }
+    needs!(gate::programs(&["cc", "pkg-config"]));
     let prefix = common::install("places");
     let (mut program, mut expected) = (String::new(), String::new());
     program +=
@@ -54,9 +52,10 @@ fn program(prefix: &Path) -> PathBuf {
 
 #[test]
 fn guarded_members_are_unknown_to_a_user_whatever_the_source() {
-    if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
-        return;
-    }
+    needs!(
+        gate::programs(&["cc", "pkg-config", "setpriv"]),
+        gate::bpf()
+    );
     let prefix = common::install("guarded");
     let program = program(&prefix);
     let served = Served::start(&prefix);

@@ -254,15 +254,13 @@ fn ldconfig() -> Result<(), RunError> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
-    use fastproc_testbed::{Folder, gate};
+    use fastproc_testbed::{Folder, gate, needs};
 
     use super::*;
 
     #[test]
     fn only_a_folder_that_is_roots_alone_is_named_to_the_loader() {
-        if !gate::root() {
-            return;
-        }
+        needs!(gate::root());
         // All users may write to a folder for temporary files, so this one is in the root directory.
         let base = RootFolder::new();
         let folder = base.0.join("a/procps");

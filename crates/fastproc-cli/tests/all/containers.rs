@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::common::{fastproc, for_everyone, rows};
-use fastproc_testbed::{Cgroup, Folder, as_user_with, gate, wait_until};
+use fastproc_testbed::{Cgroup, Folder, as_user_with, gate, needs, wait_until};
 use serde_json::Value;
 
 const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
@@ -52,9 +52,7 @@ const FIELDS: &str = "pid,container,container_name,pod,pod_uid,runtime,slice,uni
 
 #[test]
 fn a_folder_that_is_given_is_searched_for_names() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let Some(cgroup) = Cgroup::new(&format!("given/docker-{ID}.scope")) else {
         gate::skipped("the default hierarchy is not mounted here");
         return;
@@ -82,9 +80,7 @@ fn a_folder_that_is_given_is_searched_for_names() {
 /// meaningless, but the container is known.
 #[test]
 fn a_cgroup_namespace_hides_no_container() {
-    if !gate::root() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["setpriv"]));
     let (Some(cgroup), Some(reader)) = (container("other"), container("reader")) else {
         return;
     };
@@ -135,9 +131,7 @@ fn looks_from_inside(reader: &Cgroup, script: &str, own: &Sleeper) {
 
 #[test]
 fn an_exited_process_has_its_container() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let Some(cgroup) = container("exits") else {
         return;
     };
@@ -166,9 +160,7 @@ fn an_exited_process_has_its_container() {
 /// The kernel resolves ids of cgroups to paths only for root.
 #[test]
 fn a_user_sees_the_same_containers() {
-    if !gate::root() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["setpriv"]));
     let Some(cgroup) = container("user") else {
         return;
     };
@@ -188,9 +180,7 @@ fn a_user_sees_the_same_containers() {
 /// As in a container that has the host's hierarchy, or a part of it, in another folder.
 #[test]
 fn the_hierarchy_may_be_mounted_at_another_folder() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let Some(cgroup) = Cgroup::new("elsewhere/inner") else {
         gate::skipped("the default hierarchy is not mounted here");
         return;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::common::{Lines, fastproc, shown_of_ended};
-use fastproc_testbed::{alone, gate, wait_until};
+use fastproc_testbed::{alone, gate, needs, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -60,9 +60,7 @@ fn sh(script: &str) -> u32 {
 
 #[test]
 fn an_exit_is_told_with_how_it_ended() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let own = std::process::id();
     let filter = format!("ppid == {own} && status != 0");
     let fields = "pid,ppid,user,comm,status,exit_code,state";
@@ -77,9 +75,7 @@ fn an_exit_is_told_with_how_it_ended() {
 
 #[test]
 fn execs_are_told_with_their_arguments() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let own = std::process::id();
     let filter = format!("ppid == {own} && comm == sh");
     let fields = "event,pid,user,cmdline";
@@ -93,9 +89,7 @@ fn execs_are_told_with_their_arguments() {
 
 #[test]
 fn exits_ends_on_a_signal_or_when_its_reader_closes() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let nothing = ["--filter", "comm == 'no such name'"];
     let recording = Recording::start(&nothing);
     assert_eq!(recording.end(), (Some(1), String::new()));
@@ -109,9 +103,7 @@ fn exits_ends_on_a_signal_or_when_its_reader_closes() {
 
 #[test]
 fn a_table_has_one_heading_and_as_many_rows_as_are_asked_for() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let filter = format!("ppid == {}", std::process::id());
     let arguments = ["-o", "pid,comm", "--count", "2", "--filter", &filter];
     let mut child = start(&arguments);
@@ -130,9 +122,7 @@ fn a_table_has_one_heading_and_as_many_rows_as_are_asked_for() {
 
 #[test]
 fn ps_shows_what_lived_between_two_looks() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let own = std::process::id();
     let filter = format!("ppid == {own} && state == X && cmdline =~ 'unmistakable'");
     let fields = "pid,pcpu,status,etime,cmdline,rss";
@@ -170,9 +160,7 @@ impl Drop for Storm {
 /// completely, although others start and exit all the time.
 #[test]
 fn only_exits_after_the_start_are_listed() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let own = std::process::id();
     for _ in 0..20 {

@@ -5,7 +5,7 @@ use crate::common;
 use std::process::{Command, Output};
 
 use crate::common::{for_everyone, pids_of_testbed, testbed};
-use fastproc_testbed::{Cgroup, Change, Changing, READS_BY_BPF, alone, as_user_with, gate};
+use fastproc_testbed::{Cgroup, Change, Changing, READS_BY_BPF, alone, as_user_with, gate, needs};
 use serde_json::Value;
 
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
@@ -56,9 +56,7 @@ fn verified(pids: &str, rounds: &str, source: &str) -> Value {
 /// processes.
 #[test]
 fn the_testbed_is_right_by_every_source() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let (testbed, pids) = (testbed(), pids_of_testbed());
     for absent in testbed.absent() {
         eprintln!("NOT IN THE TESTBED: {} ({})", absent.label, absent.reason);
@@ -105,9 +103,7 @@ fn the_testbed_is_right_by_every_source() {
 /// A list that changes all the time is right if the kernel shows each of its values.
 #[test]
 fn verify_proves_what_moves() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let changing = Changing::start(Change::Groups).expect("groups can be set");
     for source in ["bpf", "bpf-iter", "procfs"] {
@@ -122,9 +118,7 @@ fn verify_proves_what_moves() {
 /// Cgroups that change are right by both sources, and each source compares something.
 #[test]
 fn verify_compares_cgroups() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let Some(_cgroup) = Cgroup::new("verified") else {
         gate::skipped("the default hierarchy is not mounted here");
         return;
@@ -148,9 +142,7 @@ fn verify_compares_cgroups() {
 /// Every line of the machine's counters; and interrupt counts that may be a second old are right, kept, and read again.
 #[test]
 fn counters_are_the_kernels_and_interrupt_counts_may_be_a_little_old() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let output = run(Command::new(FASTPROC).args([
         "verify",
         "--json",
@@ -203,9 +195,7 @@ fn cat_fails_as_cat_does() {
 /// Without privileges the same values come from /proc.
 #[test]
 fn an_unprivileged_user_is_served_from_proc() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let folder = for_everyone();
     let fastproc = folder.join("fastproc");
     let pids = pids_of_testbed();
@@ -240,9 +230,7 @@ fn an_unprivileged_user_is_served_from_proc() {
 /// processes is hidden here too.
 #[test]
 fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let folder = for_everyone();
     let fastproc = folder.join("fastproc");
     let pids = pids_of_testbed();
@@ -267,9 +255,7 @@ fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
 /// In a pid namespace with the `/proc` of an outer one, `self` has another pid than `getpid()` returns.
 #[test]
 fn self_is_who_proc_says() {
-    if !gate::root() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["unshare"]));
     for file in ["stat", "status"] {
         let output = run(Command::new("unshare")
             .args(["--pid", "--fork", FASTPROC, "cat"])
@@ -283,9 +269,7 @@ fn self_is_who_proc_says() {
 /// Each error, caused for real.
 #[test]
 fn refusals_say_what_is_missing() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let cases: &[(&[&str], &str)] = &[
         (
             &[
@@ -365,9 +349,7 @@ fn refusals_say_what_is_missing() {
 /// The two capabilities are enough.
 #[test]
 fn two_capabilities_suffice() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     for source in ["bpf", "bpf-iter"] {
         let mut command = Command::new("setpriv");
         command

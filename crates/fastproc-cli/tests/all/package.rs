@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use fastproc_testbed::{Folder, gate};
+use fastproc_testbed::{Folder, gate, needs};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
 
@@ -84,9 +84,7 @@ fn install_pages(deb: &Value, generated: &Path, man: &Path) -> usize {
 
 #[test]
 fn every_installed_page_is_found_by_man_and_whatis() {
-    if !gate::programs(&["man", "mandb", "whatis"]) {
-        return;
-    }
+    needs!(gate::programs(&["man", "mandb", "whatis"]));
     let folder = Folder::new("package");
     let generated = folder.join("generated");
     common::output(&["generate", generated.to_str().expect("a path")]);

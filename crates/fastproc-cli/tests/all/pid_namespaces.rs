@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::common::{Lines, output, pids_of_testbed, rows};
-use fastproc_testbed::{Folder, gate, name_of};
+use fastproc_testbed::{Folder, gate, name_of, needs};
 use serde_json::Value;
 
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
@@ -85,9 +85,7 @@ fn inside() {
 /// Runs `inside` in this many nested pid namespaces.
 #[track_caller]
 fn nested(times: usize) {
-    if !gate::bpf() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["unshare"]));
     let test = std::env::current_exe().expect("/proc shows this program");
     let test = test.to_str().expect("a path of UTF-8");
     let one = [&UNSHARE[..], &OWN_PROC, &["--"]].concat();
@@ -114,9 +112,7 @@ fn nested_twice() {
 /// The walk through all tasks is refused there, with a message that says what is used instead.
 #[test]
 fn doctor_says_which_walk_is_used() {
-    if !gate::bpf() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["unshare"]));
     let report = doctor(&[&UNSHARE[..], &OWN_PROC].concat());
     assert_eq!(report["source"], "bpf-iter");
     let error = report["sources"][0]["error"].as_str();
@@ -130,9 +126,7 @@ fn doctor_says_which_walk_is_used() {
 /// With the machine's `/proc`, as in some containers, the machine's processes are shown with its pids.
 #[test]
 fn with_the_machines_proc_nothing_is_translated() {
-    if !gate::bpf() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["unshare"]));
     let report = doctor(&UNSHARE);
     assert_eq!(report["source"], "bpf");
     let error = report["sources"][1]["error"].as_str();
@@ -155,9 +149,7 @@ fn with_the_machines_proc_nothing_is_translated() {
 /// The `/proc` of a namespace between the machine's and the reader's has pids of its own.
 #[test]
 fn with_the_proc_of_a_third_namespace_it_reads_the_text() {
-    if !gate::bpf() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["unshare"]));
     let third = [&UNSHARE[..], &OWN_PROC, &["--"], &UNSHARE].concat();
     let report = doctor(&third);
     assert_eq!(report["source"], "procfs");

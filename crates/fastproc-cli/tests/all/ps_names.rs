@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use fastproc_testbed::{Folder, gate, wait_until};
+use fastproc_testbed::{Folder, gate, needs, wait_until};
 
 /// A substitute for a name service: it knows only one user and one group, under other names than /etc/passwd.
 const SERVICE: &str = r#"
@@ -93,9 +93,7 @@ impl Drop for Running {
 /// Programs in a container have pseudo terminals of their own, with the same numbers as those of the host.
 #[test]
 fn a_terminal_of_another_container_has_no_name() {
-    if !gate::root() || !gate::programs(&["script", "unshare"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["script", "unshare"]));
     let start = |mount: &str| {
         let shell = Command::new("unshare")
             .args(["--mount", "sh", "-c"])
@@ -129,9 +127,7 @@ fn a_terminal_of_another_container_has_no_name() {
 /// lxcfs mounts its own files over some of /proc.
 #[test]
 fn the_share_of_memory_is_of_what_meminfo_says() {
-    if !gate::root() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["unshare"]));
     let folder = Folder::new("meminfo");
     let small = folder.join("meminfo");
     fs::write(&small, "MemTotal:            100 kB\n").expect("it can be written");

@@ -11,7 +11,8 @@ use std::{
 
 use crate::common::{Lines, for_everyone};
 use fastproc_testbed::{
-    Change, Changing, Folder, READS_BY_BPF, alone, as_user_with, ended_shell, gate, wait_until,
+    Change, Changing, Folder, READS_BY_BPF, alone, as_user_with, ended_shell, gate, needs,
+    wait_until,
 };
 use serde_json::Value;
 
@@ -100,9 +101,11 @@ fn has_kernel_threads() -> bool {
 /// Root of a user namespace has all capabilities in it, but none over a kernel thread.
 #[test]
 fn root_of_a_user_namespace_sees_nothing_more() {
-    if !gate::root() || !gate::programs(&["unshare"]) || !has_kernel_threads() {
-        return;
-    }
+    needs!(
+        gate::root(),
+        gate::programs(&["unshare"]),
+        has_kernel_threads()
+    );
     let output = Command::new("unshare")
         .args(["-U", "-r", env!("CARGO_BIN_EXE_fastproc")])
         .args(["ps", "--source", "procfs", "--format", "ndjson"])
@@ -126,9 +129,7 @@ fn root_of_a_user_namespace_sees_nothing_more() {
 /// The line of a running kernel thread reads the same with and without the right to trace it.
 #[test]
 fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
-    if !gate::root() || !has_kernel_threads() {
-        return;
-    }
+    needs!(gate::root(), has_kernel_threads());
     let copy = for_everyone();
     let _alone = alone();
     // Keeps kernel threads busy; those of one CPU wait for it, and count as running meanwhile.
@@ -158,9 +159,7 @@ fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
 
 #[test]
 fn bpf_shows_nobody_what_the_kernel_would_hide() {
-    if !gate::bpf() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["setpriv"]));
     let copy = for_everyone();
     let reader = || as_user_with(NOBODY, READS_BY_BPF, copy.join("fastproc"));
     let output = reader()
@@ -186,9 +185,7 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
 /// With the right to record, but not to trace others, as by setcap(8).
 #[test]
 fn exits_show_nobody_the_arguments_of_others() {
-    if !gate::bpf() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["setpriv"]));
     let copy = for_everyone();
     for execs in [&["--execs"][..], &[]] {
         let mut recording = as_user_with(NOBODY, READS_BY_BPF, copy.join("fastproc"))
@@ -229,9 +226,7 @@ fn exits_show_nobody_the_arguments_of_others() {
 /// Newer kernels show it with `CAP_PERFMON`, and no other guarded field.
 #[test]
 fn proportional_sizes_are_shown_to_whom_the_kernel_shows_them() {
-    if !gate::bpf() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["setpriv"]));
     let copy = for_everyone();
     for (source, capabilities) in [("procfs", "-all"), ("bpf", READS_BY_BPF)] {
         let as_nobody = |program: &Path, arguments: &[String]| {
@@ -256,9 +251,7 @@ fn proportional_sizes_are_shown_to_whom_the_kernel_shows_them() {
 
 #[test]
 fn ps_drops_capabilities_that_it_does_not_need() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // A shell becomes the command, and so knows its pid.
     let script = r#"exec "$0" ps --format ndjson --filter "pid == $$" --fields capprm,capeff,capinh,capamb,nonewprivs --interval 0.05 --count 1"#;
     let output = Command::new("sh")
@@ -277,9 +270,7 @@ fn ps_drops_capabilities_that_it_does_not_need() {
 /// Root owns the file of the I/O counters of a non-dumpable process: the process itself cannot read it.
 #[test]
 fn an_undumpable_process_does_not_see_its_own_io() {
-    if !gate::bpf() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["setpriv"]));
     let folder = Folder::new("undumpable");
     let copy = folder.join("fastproc");
     common::install(env!("CARGO_BIN_EXE_fastproc"), &copy);

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::common::{output, rows, run};
-use fastproc_testbed::{Folder, Sleepers, gate};
+use fastproc_testbed::{Folder, Sleepers, gate, needs};
 
 /// The exit status and the message of a failing call.
 #[track_caller]
@@ -260,9 +260,7 @@ fn closed_descriptors_are_no_reason_to_fail() {
 /// Another file lies over its stat, in a mount namespace of fastproc alone.
 #[test]
 fn a_process_whose_text_cannot_be_parsed_is_left_out_and_counted() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let folder = Folder::new("left-out");
     let text = folder.join("stat");
     std::fs::write(&text, "1 (what) S is this\n").expect("a file");

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::served::{Looks, NOBODY, Odd, Served};
-use fastproc_testbed::{Cgroup, Folder, gate, wait_until};
+use fastproc_testbed::{Cgroup, Folder, gate, needs, wait_until};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -19,9 +19,7 @@ const OWNER: u32 = 12350;
 
 #[test]
 fn every_field_is_the_one_that_proc_gives_the_same_reader() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let served = Served::start("fields");
     let odd = Odd::start(&served, &[OWNER]);
     for uid in [0, OWNER, NOBODY] {
@@ -35,9 +33,7 @@ fn every_field_is_the_one_that_proc_gives_the_same_reader() {
 /// A command that confined itself before its first request would be refused.
 #[test]
 fn a_users_command_is_shown_cgroups() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let Some(cgroup) = Cgroup::new("inner") else {
         gate::skipped("the default hierarchy is not mounted here");
         return;
@@ -60,9 +56,7 @@ fn a_users_command_is_shown_cgroups() {
 /// meanwhile, when it is renamed or removed.
 #[test]
 fn ps_shows_where_a_program_lies_now() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let served = Served::start("lies");
     let folder = Folder::new("lies-now");
     let [first, second] = ["first", "second"].map(|name| folder.join(name));
@@ -107,9 +101,7 @@ fn ps_shows_where_a_program_lies_now() {
 /// As systemd starts it for fastproc.socket: the socket exists before the service starts, and after it has ended.
 #[test]
 fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let folder = Folder::new("passed");
     let path = folder.join("socket");
     let listener = fastproc_service::bind(&path).expect("nobody listens there");
@@ -170,9 +162,7 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
 
 #[test]
 fn doctor_tells_of_the_service() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let served = Served::start("doctor");
     for (uid, shares) in [(0, "everything"), (NOBODY, "what /proc shows everybody")] {
         let mut report = serde_json::Value::Null;

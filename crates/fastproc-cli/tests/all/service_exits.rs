@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 
 use crate::common::{Lines, shown_of_ended};
 use crate::served::{NOBODY, Served};
-use fastproc_testbed::{ended_shell, gate, wait_for, wait_until};
+use fastproc_testbed::{ended_shell, gate, needs, wait_for, wait_until};
 use serde_json::Value;
 
 /// The command as user nobody, and its output.
@@ -20,9 +20,7 @@ fn as_nobody(served: &Served, arguments: &[&str]) -> (Child, Lines) {
 
 #[test]
 fn a_user_sees_what_ends_and_of_others_not_how() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("exits");
     let fields = "pid,user,comm,status,exit_code,rchar,cmdline";
     // Another test may run at the same time.
@@ -50,9 +48,7 @@ fn a_user_sees_what_ends_and_of_others_not_how() {
 /// A broken pipe to the service is not one of the output.
 #[test]
 fn that_the_service_has_ended_is_an_error() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("ended");
     let arguments = ["exits", "--format", "csv", "-o", "pid"];
     let (mut child, lines) = as_nobody(&served, &arguments);
@@ -64,9 +60,7 @@ fn that_the_service_has_ended_is_an_error() {
 
 #[test]
 fn ps_shows_a_user_what_lived_between_two_looks() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("exited");
     let word = format!("inimitable-{}", std::process::id());
     let filter = format!("state == X && cmdline =~ '{word}'");

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::served::{Looks, NOBODY, Odd, Served, as_user, mount_proc};
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 
 const OWNER: u32 = 12355;
 static USERS: [u32; 3] = [0, OWNER, NOBODY];
@@ -28,9 +28,7 @@ fn in_turn() -> impl Iterator<Item = (&'static str, &'static [u32])> {
 
 #[test]
 fn readers_elsewhere_are_refused_and_shown_what_is_there() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let served = Served::start("elsewhere");
     let odd = Odd::start(&served, &[OWNER]);
     let namespaces = [
@@ -93,9 +91,7 @@ fn readers_elsewhere_are_refused_and_shown_what_is_there() {
 
 #[test]
 fn where_processes_are_hidden_root_alone_is_served() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     for (options, users) in in_turn() {
         let served = Served::start_within("hidden", options);
         let odd = Odd::start(&served, &[OWNER]);

@@ -13,7 +13,7 @@ use std::{
 
 use fastproc::source::service;
 use fastproc_service::{Service, Settings, bind};
-use fastproc_testbed::{GUARD, Options, Testbed, gate};
+use fastproc_testbed::{GUARD, Options, Testbed, gate, needs};
 
 /// The library as cargo built it for this test, with procps's names.
 fn substitute(name: &str) -> Option<PathBuf> {
@@ -126,9 +126,7 @@ fn lines(output: &Output, pids: &BTreeSet<u32>) -> BTreeMap<u32, String> {
 /// `make test-procps` compares every column.
 #[test]
 fn tools_say_the_same_with_the_service_and_after_its_end() {
-    if !gate::programs(&["ps", "pgrep", "top"]) {
-        return;
-    }
+    needs!(gate::programs(&["ps", "pgrep", "top"]));
     let Some(folder) = substitute("tools") else {
         gate::skipped("there is no libproc2 here");
         return;
@@ -169,9 +167,7 @@ fn tools_say_the_same_with_the_service_and_after_its_end() {
 /// idle, so this one's ticks must advance.
 #[test]
 fn differences_go_on_by_procps_own_library() {
-    if !gate::programs(&["top"]) {
-        return;
-    }
+    needs!(gate::programs(&["top"]));
     let Some(folder) = substitute("differences") else {
         gate::skipped("there is no libproc2 here");
         return;

@@ -111,15 +111,13 @@ pub(super) fn give_to(path: &Path, group: u32) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, chown};
 
-    use fastproc_testbed::{Folder, gate};
+    use fastproc_testbed::{Folder, gate, needs};
 
     use super::{super::bind_for, *};
 
     #[test]
     fn root_does_not_listen_where_another_user_could_exchange_the_socket() {
-        if !gate::root() {
-            return;
-        }
+        needs!(gate::root());
         let folder = Folder::new("exchanged");
         let inner = folder.join("inner");
         fs::create_dir(&inner).expect("the folder is made");
@@ -150,9 +148,7 @@ mod tests {
 
     #[test]
     fn modes_do_not_depend_on_the_umask() {
-        if !gate::root() {
-            return;
-        }
+        needs!(gate::root());
         let run = PathBuf::from(format!("/run/fastproc-umask-{}", std::process::id()));
         let socket = run.join("socket");
         for mask in [0o000, 0o077, 0o777] {

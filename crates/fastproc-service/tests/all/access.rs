@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, process::Command};
 
 use crate::common::{Served, become_user, in_child};
 use fastproc::Fields;
-use fastproc_testbed::{Brackets, Options, Testbed, gate, wait_until};
+use fastproc_testbed::{Brackets, Options, Testbed, gate, needs, wait_until};
 
 const NOBODY: u32 = 65534;
 
@@ -28,9 +28,7 @@ fn kernel(pid: u32) -> [bool; 2] {
 
 #[test]
 fn each_user_is_shown_what_the_kernel_lets_it_read_of_every_odd_process() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
     let served = Served::start("access", None);
     let pids: Vec<u32> = testbed.processes().iter().map(|odd| odd.pid).collect();

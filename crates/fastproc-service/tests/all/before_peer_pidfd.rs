@@ -17,7 +17,7 @@ use fastproc::{
     },
 };
 use fastproc_service::Settings;
-use fastproc_testbed::{alone, gate};
+use fastproc_testbed::{alone, gate, needs};
 use nix::{
     libc,
     sys::socket::{MsgFlags, UnixAddr, recv},
@@ -40,9 +40,7 @@ fn status(raw: &Raw, op: Op) -> Status {
 #[test]
 fn a_user_is_served_as_on_newer_kernels_and_root_is_not() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start_with("without-pidfd", &without(None));
     let builder = served
         .builder()
@@ -83,9 +81,7 @@ fn a_user_is_served_as_on_newer_kernels_and_root_is_not() {
 #[test]
 fn the_first_request_proves_nothing_and_the_next_does() {
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let served = Served::start_with("first-request", &without(Some(SourceKind::Procfs)));
     let path = served.path();
     in_child(|| {
@@ -120,9 +116,7 @@ fn the_first_request_proves_nothing_and_the_next_does() {
 #[test]
 fn requests_that_are_sent_before_it_is_known_who_has_connected_are_refused() {
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let mut served = Served::start_with("sent-before", &without(Some(SourceKind::Procfs)));
     served.stop();
     let (mut serve, mut sent) = turns();
@@ -150,9 +144,7 @@ fn requests_that_are_sent_before_it_is_known_who_has_connected_are_refused() {
 #[test]
 fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let mut served = Served::start_with("same-number", &without(Some(SourceKind::Procfs)));
     // What the first request is, and whether another one waits behind it when the service begins.
     for queued in [

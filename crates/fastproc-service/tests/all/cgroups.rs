@@ -18,7 +18,7 @@ use fastproc::{
     },
     source::service::wire::{Op, Reply, Request, Status, part},
 };
-use fastproc_testbed::{Cgroup, GUARD, alone, gate, wait_until};
+use fastproc_testbed::{Cgroup, GUARD, alone, gate, needs, wait_until};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 const NOBODY: u32 = 65534;
@@ -398,9 +398,7 @@ fn a_deep_tree_is_shown_to_a_user_but_for_what_has_too_long_a_path() {
 #[test]
 fn another_cgroup_namespace_and_unknown_groups_are_refused() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("cgroup-namespace", None);
     let socket = served.path();
     let raw = Raw::open(&socket).expect("the service listens");
@@ -425,9 +423,7 @@ fn another_cgroup_namespace_and_unknown_groups_are_refused() {
 #[test]
 fn a_buffer_that_had_cgroups_is_written_anew() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     if Cgroup::new("any").is_none() {
         gate::skipped("the default hierarchy is not mounted here");
         return;

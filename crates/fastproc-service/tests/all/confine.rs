@@ -12,7 +12,7 @@ use std::{
 
 use crate::common::{Served, in_child, settings};
 use fastproc::SourceKind;
-use fastproc_testbed::{Folder, alone, gate};
+use fastproc_testbed::{Folder, alone, gate, needs};
 use nix::libc;
 
 #[test]
@@ -153,9 +153,7 @@ fn a_process_confined_to_its_descriptors_opens_none() {
 #[test]
 fn the_confined_service_serves_as_before() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     for source in [None, Some(SourceKind::Procfs)] {
         let mut served = Served::start("confined", source);
         served.stop();

@@ -18,7 +18,7 @@ use fastproc::{
         wire::{Op, Status},
     },
 };
-use fastproc_testbed::{GUARD, alone, gate, wait_until};
+use fastproc_testbed::{GUARD, alone, gate, needs, wait_until};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 const NOBODY: u32 = 65534;
@@ -27,9 +27,7 @@ const YOUNG: Duration = Duration::from_secs(3600);
 #[test]
 fn a_child_of_a_reader_is_served_by_itself_and_its_parent_goes_on() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("forked", None);
     let mut collector = served.builder().open().expect("the service answers");
     collector.snapshot().expect("the service answers");
@@ -59,9 +57,7 @@ fn a_child_of_a_reader_is_served_by_itself_and_its_parent_goes_on() {
 #[test]
 fn a_client_that_changes_its_user_sees_what_that_user_may() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("setuid", None);
     let fields = Fields::LAYOUT | Fields::IO | Fields::CREDENTIALS;
     let builder = served.builder().fields(fields);
@@ -98,9 +94,7 @@ fn a_client_that_changes_its_user_sees_what_that_user_may() {
 #[test]
 fn a_client_that_dropped_rights_finds_the_service_by_its_variable() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("variable", None);
     let path = served.path();
     in_child(|| {
@@ -120,9 +114,7 @@ fn a_client_that_dropped_rights_finds_the_service_by_its_variable() {
 #[test]
 fn the_io_of_a_zombie_is_for_root_and_that_of_a_living_process_for_its_user() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("zombie", None);
     let builder = served.builder().fields(Fields::IO | Fields::CREDENTIALS);
     in_child(|| {
@@ -169,9 +161,7 @@ fn passed(from: &UnixStream) -> OwnedFd {
 #[test]
 fn a_connection_that_is_passed_on_serves_nobody_but_who_made_it() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("passed-on", None);
     let path = served.path();
     for [maker, getter] in [[0, 0], [0, NOBODY], [NOBODY, 0], [NOBODY, 12_345]] {
@@ -215,9 +205,7 @@ fn a_connection_that_is_passed_on_serves_nobody_but_who_made_it() {
 #[test]
 fn the_service_of_anybody_is_not_that_of_a_reader_without_an_id() {
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let source = Some(SourceKind::Procfs);
     let mut served = Served::start("without-an-id", source);
     served.stop();

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, thread, time::Duration};
 
 use crate::common::Served;
 use fastproc::{Fields, SourceKind, Texts};
-use fastproc_testbed::{Change, Changing, gate, wait_until};
+use fastproc_testbed::{Change, Changing, gate, needs, wait_until};
 
 /// How often the process has executed a program, and the signals that it catches.
 fn of_proc(pid: u32) -> Option<(u64, u64)> {
@@ -27,9 +27,7 @@ fn count(cmdline: &[u8]) -> Option<u64> {
 
 #[test]
 fn a_program_that_a_thread_executes_is_shown_at_once() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("executed", Some(SourceKind::Bpf));
     let changing = Changing::start(Change::Program).expect("a process can be started");
     let pid = changing.pid();

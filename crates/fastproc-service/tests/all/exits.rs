@@ -10,7 +10,7 @@ use fastproc::{
     exits::Exit,
     source::service::wire::{Op, Request},
 };
-use fastproc_testbed::{GUARD, alone, ended_shell, gate, wait_until};
+use fastproc_testbed::{GUARD, alone, ended_shell, gate, needs, wait_until};
 
 const NOBODY: u32 = 65534;
 /// Exits of a burst, and how many of them the service keeps.
@@ -78,9 +78,7 @@ fn builder(served: &Served) -> fastproc::Builder {
 #[test]
 fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("exits-shown", None);
     let (mut own, mut its) = turns();
     let nobodys = builder(&served);
@@ -140,9 +138,7 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
 #[test]
 fn readers_that_want_none_have_none_recorded() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("exits-unwanted", None);
     let mut collector = served.builder().open().expect("the service answers");
     let snapshot = collector.snapshot().expect("the service answers");
@@ -155,9 +151,7 @@ fn readers_that_want_none_have_none_recorded() {
 #[test]
 fn readers_at_different_speeds_are_told_everything_once() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("exits-speeds", None);
     let mut slow = builder(&served).open().expect("the service answers");
     let mut quick = builder(&served).open().expect("the service answers");
@@ -208,9 +202,7 @@ fn exits_request(after: u64) -> Request {
 #[test]
 fn exits_that_a_slow_reader_misses_are_counted() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut settings = settings(None);
     settings.exits_kept = KEPT as usize;
     let served = Served::start_with("exits-slow", &settings);
@@ -261,9 +253,7 @@ fn exits_that_a_slow_reader_misses_are_counted() {
 #[test]
 fn a_service_that_was_started_again_makes_no_false_difference() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut served = Served::start("exits-restart", None);
     let mut collector = builder(&served).open().expect("the service answers");
     let mut before = Baseline::default();
@@ -317,9 +307,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
 #[test]
 fn without_the_service_root_records_by_itself() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut served = Served::start("exits-alone", None);
     let builder = Collector::builder()
         .service_socket(Some(served.path()))

@@ -18,7 +18,7 @@ use fastproc::{
     source::service::wire::{Op, Status},
 };
 use fastproc_service::{Service, bind};
-use fastproc_testbed::{Folder, GUARD, alone, gate, wait_for, wait_until};
+use fastproc_testbed::{Folder, GUARD, alone, gate, needs, wait_for, wait_until};
 use nix::sys::{
     signal::{self, Signal},
     socket::{SockFlag, accept4},
@@ -38,9 +38,7 @@ fn hello(served: &Served) -> Status {
 #[test]
 fn five_hundred_readers_are_served_by_few_walks() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     raise_descriptors();
     let served = Served::start("many", None);
     let readers: Vec<Raw> = (0..500)
@@ -70,9 +68,7 @@ fn five_hundred_readers_are_served_by_few_walks() {
 #[test]
 fn a_client_that_never_reads_is_cut_off_and_delays_nobody() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     raise_descriptors();
     let served = Served::start("never", None);
     let silent: Vec<Raw> = (0..50)
@@ -93,9 +89,7 @@ fn a_client_that_never_reads_is_cut_off_and_delays_nobody() {
 #[test]
 fn the_buffer_of_a_stopped_reader_does_not_change() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("stopped", None);
     let (mut own, mut its) = turns();
     let builder = served.builder();
@@ -207,9 +201,7 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
 #[test]
 fn a_reader_survives_restarts_and_goes_back() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // Forked before there is a service, so that this process does not have its socket too.
     let rests = in_child(|| {
         loop {
@@ -260,9 +252,7 @@ fn a_reader_survives_restarts_and_goes_back() {
 #[test]
 fn no_snapshot_is_older_than_the_one_before() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut served = Served::start("older", None);
     let builder = Collector::builder()
         .service_socket(Some(served.path()))
@@ -311,9 +301,7 @@ fn no_snapshot_is_older_than_the_one_before() {
 #[test]
 fn a_change_of_source_is_no_share_and_no_rate() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // Busy first, so that a time in ticks differs from the exact one.
     let busy_for = |time: Duration| {
         let began = Instant::now();
@@ -429,9 +417,7 @@ fn a_change_of_source_is_no_share_and_no_rate() {
 #[test]
 fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let kills = std::env::var("FASTPROC_KILLS")
         .ok()
         .and_then(|kills| kills.parse().ok());
@@ -501,9 +487,7 @@ fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
 #[test]
 fn a_service_that_nobody_uses_any_more_ends_when_it_is_told_to() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let folder = Folder::new("idle");
     let path = folder.join("socket");
     let mut settings = settings(Some(SourceKind::Procfs));

@@ -15,7 +15,7 @@ use fastproc::{
     },
 };
 use fastproc_service::bind;
-use fastproc_testbed::{Folder, GUARD, gate};
+use fastproc_testbed::{Folder, GUARD, gate, needs};
 use nix::sys::socket::{MsgFlags, SockFlag, accept4, recv, setsockopt, sockopt::ReceiveTimeout};
 use proptest::{prelude::*, test_runner::TestRunner};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -42,9 +42,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn a_service_bears_any_reader() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("hostile-reader", None);
     let config = ProptestConfig {
         failure_persistence: None,

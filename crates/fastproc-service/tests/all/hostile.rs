@@ -23,7 +23,7 @@ use fastproc::{
     source::service::wire::{Op, Reply, Request, Status, part},
 };
 use fastproc_service::{Service, Settings, bind};
-use fastproc_testbed::{Folder, alone, gate, wait_until};
+use fastproc_testbed::{Folder, alone, gate, needs, wait_until};
 
 const ATTACKER: u32 = 54_321;
 const BYSTANDER: u32 = 54_322;
@@ -70,9 +70,7 @@ fn in_buffers(served: &Served) -> u64 {
 #[test]
 fn snapshots_that_a_user_keeps_count_until_it_lets_go_of_them() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     common::raise_descriptors();
     let most = most();
     let served = Served::start_with("pinned", &small(most, 1000.0));
@@ -214,9 +212,7 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
 #[test]
 fn a_user_with_many_connections_is_served_in_turn_with_others() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let before = flood("flood", other_contents, everything(Duration::ZERO));
     assert!(
         before <= 10,
@@ -228,9 +224,7 @@ fn a_user_with_many_connections_is_served_in_turn_with_others() {
 #[test]
 fn texts_that_others_request_delay_nobody() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let attack = |number| Request {
         texts: Texts::all(),
         ..other_contents(number)
@@ -245,9 +239,7 @@ fn texts_that_others_request_delay_nobody() {
 #[test]
 fn exits_that_others_request_delay_nobody() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let attack = |number| Request {
         exits: true,
         exits_after: number,
@@ -264,9 +256,7 @@ fn exits_that_others_request_delay_nobody() {
 #[test]
 fn writing_is_charged_to_who_asks_and_root_goes_on() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // Far less than the service can use on a machine that is busy with other things.
     let served = Served::start_with("charged", &small(64 << 20, 0.02));
     let path = served.path();
@@ -318,9 +308,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
 #[test]
 fn long_command_lines_are_not_read_again_while_their_processes_rest() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let long = "x".repeat(50_000);
     let mut children: Vec<_> = (0..COUNT)
         .map(|_| {
@@ -401,9 +389,7 @@ fn texts_of(reply: &Reply, buffer: &OwnedFd, pid: u32) -> Option<[Option<Vec<u8>
 #[test]
 fn where_a_program_lies_is_shown_by_the_rights_of_now() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("stale", None);
     let path = served.path();
     let folder = Folder::new("setuid");

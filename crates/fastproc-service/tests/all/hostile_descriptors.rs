@@ -14,7 +14,7 @@ use std::{
 
 use crate::common::{Raw, Served, become_user, in_child, request, settings, turns};
 use fastproc::source::service::wire::{self, Op, Status};
-use fastproc_testbed::{alone, gate};
+use fastproc_testbed::{alone, gate, needs};
 use nix::{
     errno::Errno,
     libc,
@@ -75,9 +75,7 @@ fn bystander_is_served(path: &Path) {
 #[test]
 fn a_descriptor_that_was_sent_before_the_service_began_delays_nobody() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // The number of requests before the one with a descriptor: none, or two, the second of which ends the connection.
     for before in [0, 2] {
         let mut served = Served::stopped("descriptors");
@@ -117,9 +115,7 @@ fn a_descriptor_that_was_sent_before_the_service_began_delays_nobody() {
 #[test]
 fn clients_that_send_descriptors_are_disconnected() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("descriptor", None);
     let path = served.path();
     in_child(|| {

@@ -7,7 +7,7 @@ use fastproc::{
     Fields, Texts,
     source::service::wire::{Op, Request, Status},
 };
-use fastproc_testbed::{HungFuse, alone, gate};
+use fastproc_testbed::{HungFuse, alone, gate, needs};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
 const BYSTANDER: u32 = 54_622;
@@ -16,9 +16,7 @@ const BYSTANDER: u32 = 54_622;
 #[test]
 fn a_client_in_a_hanging_file_system_is_refused_and_delays_nobody() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // Dropped in the opposite order: the service may wait for the file system if the test fails.
     let served = Served::start("hung-service", None);
     let mut hung = match HungFuse::open() {

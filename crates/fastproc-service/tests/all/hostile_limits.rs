@@ -10,7 +10,7 @@ use fastproc::{
     source::service::wire::{Op, Status},
 };
 use fastproc_service::{Service, bind};
-use fastproc_testbed::{Folder, alone, gate, wait_until};
+use fastproc_testbed::{Folder, alone, gate, needs, wait_until};
 use rustix::{
     process::{Resource, getrlimit, setrlimit},
     thread::{CapabilitySet, CapabilitySets, set_capabilities},
@@ -57,9 +57,7 @@ fn root_of_a_user_namespace_has_the_connection_limit_of_a_user() {
     const MOST: u64 = 1024;
     const ASKED: u64 = 1200;
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     common::raise_descriptors();
     let served = Served::start("unproven", Some(SourceKind::Procfs));
     let path = served.path();
@@ -118,9 +116,7 @@ fn the_user_with_the_most_connections_makes_room_for_others() {
     const USERS: u32 = 4;
     const CONNECTIONS: u64 = 1024;
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     common::raise_descriptors();
     let mut settings = settings(Some(SourceKind::Procfs));
     // All of them should be served.
@@ -157,9 +153,7 @@ fn the_user_with_the_most_connections_makes_room_for_others() {
 #[test]
 fn repeated_requests_for_exits_record_them_once() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut settings = settings(None);
     settings.exits_linger = Duration::from_secs(3600);
     let served = Served::start_with("exits", &settings);
@@ -182,9 +176,7 @@ fn unserved_connections_make_room_for_new_ones() {
     const USERS: u32 = 5;
     const CONNECTIONS: u64 = 1000;
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     common::raise_descriptors();
     let served = Served::start("room", Some(SourceKind::Procfs));
     let path = served.path();
@@ -205,9 +197,7 @@ fn unserved_connections_make_room_for_new_ones() {
 #[test]
 fn without_descriptors_nobody_is_accepted_and_nothing_spins() {
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let folder = Folder::new("descriptors");
     let path = folder.join("socket");
     let listener = bind(&path).expect("nobody listens there");

@@ -12,7 +12,7 @@ use fastproc::{
     source::service::wire::{Op, Request, Status},
 };
 use fastproc_service::{Service, bind};
-use fastproc_testbed::{Folder, alone, gate, wait_until};
+use fastproc_testbed::{Folder, alone, gate, needs, wait_until};
 
 const FIRST_USER: u32 = 54_700;
 const USERS: u32 = 3;
@@ -81,9 +81,7 @@ fn attacker(path: &std::path::Path, user: u32) -> (Child, Turn) {
 #[test]
 fn whatever_is_asked_a_service_needs_64_mib_and_a_bit_for_each_task_and_what_it_has_lent() {
     let _alone = alone();
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     common::raise_descriptors();
     let folder = Folder::new("memory");
     let path = folder.join("socket");

@@ -10,7 +10,7 @@ use std::{
 
 use crate::common::{Child, Served, become_user, in_child, turns};
 use fastproc::{Details, Fields, Texts};
-use fastproc_testbed::{Folder, gate, wait_until};
+use fastproc_testbed::{Folder, gate, needs, wait_until};
 use nix::{libc, sys::ptrace};
 use proptest::{prelude::*, test_runner::TestRunner};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -212,9 +212,7 @@ fn live(served: &Served, life: &[Step], programs: &Programs) {
 
 #[test]
 fn whatever_becomes_of_a_process_each_user_is_shown_what_proc_shows_it() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let folder = Folder::new("oracle-programs");
     let mounted = rustix::fs::statvfs(&*folder)
         .expect("the folder is mounted")

@@ -16,7 +16,7 @@ use fastproc::{
     record::{Identity, Record},
     source::service::wire::{Op, Part, Request, part},
 };
-use fastproc_testbed::{GUARD, gate, wait_until};
+use fastproc_testbed::{GUARD, gate, needs, wait_until};
 use nix::{
     libc,
     sys::{ptrace, wait},
@@ -302,9 +302,7 @@ fn read_times(raw: &Raw, pids: &[u32]) -> Vec<u64> {
 
 #[test]
 fn nothing_is_read_again_of_processes_that_rest() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("rest", None);
     let fixtures: Vec<Fixture> = (0..50).map(|_| Fixture::start()).collect();
     let pids: Vec<u32> = fixtures.iter().map(Fixture::pid).collect();
@@ -323,9 +321,7 @@ fn nothing_is_read_again_of_processes_that_rest() {
 
 #[test]
 fn a_process_that_rewrites_its_command_line_is_shown_at_once() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("own", None);
     let mut collector = collector(&served, LONG);
     let mut fixtures: Vec<Fixture> = (0..4).map(|_| Fixture::start()).collect();
@@ -371,9 +367,7 @@ fn a_process_that_rewrites_its_command_line_is_shown_at_once() {
 
 #[test]
 fn a_command_line_that_a_tracer_writes_is_shown_at_once() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("traced", None);
     let mut collector = collector(&served, LONG);
     let fixture = Fixture::start();
@@ -401,9 +395,7 @@ fn a_command_line_that_a_tracer_writes_is_shown_at_once() {
 /// stays unseen.
 #[test]
 fn a_command_line_that_others_write_is_shown_after_the_allowed_age() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("written", None);
     let mut keeps = collector(&served, LONG);
     let mut exact = collector(&served, Duration::ZERO);

@@ -12,7 +12,7 @@ use std::{
 
 use crate::common::{Served, become_user, in_child};
 use fastproc::{Collector, Fields, Process, Snapshot, SourceKind, record::Record};
-use fastproc_testbed::{Brackets, Reborn, gate, wait_for, wait_until};
+use fastproc_testbed::{Brackets, Reborn, gate, needs, wait_for, wait_until};
 use nix::libc;
 
 const NOBODY: u32 = 65_534;
@@ -61,9 +61,7 @@ fn values(snapshot: &Snapshot<'_>, cats: &[Cat]) -> String {
 
 #[test]
 fn a_reader_that_stays_is_handed_what_a_walk_reads() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("reused", Some(SourceKind::Bpf));
     let mut stays = served.builder().fields(Fields::TOP).open().expect("served");
     let walks = Collector::builder().source(Some(SourceKind::Bpf));
@@ -134,9 +132,7 @@ impl Reader {
 
 #[test]
 fn each_reader_learns_which_records_are_those_of_its_last_snapshot() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let full = Fields::all() - Fields::THREADS;
     let mut served = Served::start("learns", Some(SourceKind::Bpf));
     let open = |fields, max_age| Reader::open(&served, fields, max_age);
@@ -212,9 +208,7 @@ fn switches(cats: &[Cat]) -> Vec<Option<u64>> {
 
 #[test]
 fn a_user_learns_only_of_changes_that_it_is_shown() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let served = Served::start("user", Some(SourceKind::Bpf));
     let sharer = start_sharer();
     // Reads it again each time.

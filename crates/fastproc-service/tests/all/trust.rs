@@ -12,7 +12,7 @@ use fastproc::{
     source::service::{self, Error},
 };
 use fastproc_service::bind;
-use fastproc_testbed::{Folder, alone, gate};
+use fastproc_testbed::{Folder, alone, gate, needs};
 use nix::sys::socket::{Backlog, listen};
 
 const NOBODY: u32 = 65534;
@@ -39,9 +39,7 @@ impl Drop for RootsFolder {
 #[test]
 fn a_service_that_only_root_can_have_put_there_is_believed() {
     let _alone = alone();
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let folder = RootsFolder::new();
     let inner = folder.0.join("inner");
     fs::create_dir(&inner).expect("the folder is made");

@@ -277,7 +277,7 @@ impl Walk {
 mod tests {
     use std::{collections::HashSet, fs, os::unix::fs::MetadataExt};
 
-    use fastproc_testbed::{Cgroup, gate, wait_until};
+    use fastproc_testbed::{Cgroup, gate, needs, wait_until};
 
     use super::*;
 
@@ -293,9 +293,7 @@ mod tests {
     /// run.
     #[test]
     fn the_way_back_takes_sections_too() {
-        if !gate::bpf() {
-            return;
-        }
+        needs!(gate::bpf());
         let Some(cgroup) = Cgroup::new("parent") else {
             gate::skipped("the default hierarchy is not mounted here");
             return;

@@ -420,7 +420,7 @@ impl Collector {
 
 #[cfg(test)]
 mod tests {
-    use fastproc_testbed::{Options, Testbed, gate};
+    use fastproc_testbed::{Options, Testbed, gate, needs};
 
     use super::*;
     use crate::records::record::Record;
@@ -428,9 +428,7 @@ mod tests {
     /// As if a service that recorded exits had gone, and reading failed at first. Needs root and BPF.
     #[test]
     fn exits_are_whole_only_after_a_snapshot_since_recording_began() {
-        if !gate::bpf() {
-            return;
-        }
+        needs!(gate::bpf());
         let builder = Collector::builder().source(Some(SourceKind::Procfs));
         let opened = builder.exits(true).open();
         let mut collector = opened.expect("/proc can be read");
@@ -454,9 +452,7 @@ mod tests {
     /// Needs root: both sources, of which one needs BPF.
     #[test]
     fn both_sources_say_by_the_same_bit_that_huge_pages_are_disabled() {
-        if !gate::bpf() {
-            return;
-        }
+        needs!(gate::bpf());
         let mut collector = Collector::builder()
             .fields(Fields::MEMORY_DETAILS)
             .source(Some(SourceKind::Bpf))

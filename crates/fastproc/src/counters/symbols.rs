@@ -133,7 +133,7 @@ fn ask(wanted: &[&'static str]) -> Result<HashMap<&'static str, u64>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use fastproc_testbed::gate;
+    use fastproc_testbed::{gate, needs};
 
     use super::*;
 
@@ -156,9 +156,7 @@ mod tests {
 
     #[test]
     fn the_kernel_answers_what_it_prints() {
-        if !gate::bpf() {
-            return;
-        }
+        needs!(gate::bpf());
         let names = ["_text", "schedule", "vfs_read", "no_such_symbol"];
         // Kernels before 5.16 lack the function.
         let Ok(asked) = ask(&names) else { return };

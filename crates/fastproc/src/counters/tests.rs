@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, thread, time::Duration};
 
-use fastproc_testbed::{alone, gate, wait_until};
+use fastproc_testbed::{alone, gate, needs, wait_until};
 
 use super::{Counters, Error, Evidence, MachineFile, Options, Route, Want, WhyText};
 
@@ -204,9 +204,7 @@ fn a_line_that_disagrees_comes_from_the_text_from_then_on() {
 
 #[test]
 fn one_line_from_the_text_brings_all_others_so_that_nothing_is_paid_twice() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let options = Options {
         disagree: Some("ctxt"),
         ..Options::new()
@@ -224,9 +222,7 @@ fn one_line_from_the_text_brings_all_others_so_that_nothing_is_paid_twice() {
 
 #[test]
 fn forks_are_certain_beside_a_process_that_forks_all_the_time() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // The shell forks for each subshell.
     let mut forking = std::process::Command::new("sh")
         .args(["-c", "while :; do (:); done"])

@@ -198,9 +198,7 @@ mod tests {
         let own = File::open("/proc/self/ns/user").expect("/proc is mounted");
         let home = own.metadata().expect("a file").ino();
         assert_eq!(maker(own, home), Some(Maker::Own));
-        if !fastproc_testbed::gate::root() {
-            return;
-        }
+        fastproc_testbed::needs!(fastproc_testbed::gate::root());
         // Two nested namespaces, by a user other than root.
         let mut child = std::process::Command::new("setpriv")
             .args(["--reuid=4321", "--regid=4321", "--clear-groups"])
@@ -237,9 +235,7 @@ mod tests {
         let home = Namespaces::own();
         let own = std::process::id();
         assert_eq!(home.owner_by_user(own, 0), Owner::Root { pid: own });
-        if !fastproc_testbed::gate::root() {
-            return;
-        }
+        fastproc_testbed::needs!(fastproc_testbed::gate::root());
         let mut unshare = std::process::Command::new("unshare")
             .args(["--pid", "--fork", "--kill-child", "sh", "-c"])
             .arg("sleep infinity & echo .; read x")

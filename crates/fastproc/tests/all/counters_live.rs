@@ -7,7 +7,7 @@ use fastproc::{
     counters::{Counters, MachineFile, Options, Want},
     text::{machine_stat::MachineStat, vmstat::VmStat},
 };
-use fastproc_testbed::{Folder, gate, name_of, wait_until};
+use fastproc_testbed::{Folder, gate, name_of, needs, wait_until};
 
 /// Opens with the programs, which must load wherever possible.
 #[track_caller]
@@ -132,9 +132,7 @@ fn the_other_files_are_the_kernels() {
 #[test]
 fn a_mount_is_noticed() {
     if std::env::var_os("FASTPROC_OWN_MOUNTS").is_none() {
-        if !gate::root() || !gate::programs(&["unshare"]) {
-            return;
-        }
+        needs!(gate::root(), gate::programs(&["unshare"]));
         let own = std::env::current_exe().expect("a test has a file");
         let status = Command::new("unshare")
             .args(["--mount", "--propagation", "private"])

@@ -8,7 +8,7 @@ use std::{
     sync::OnceLock,
 };
 
-use fastproc_testbed::{Folder, gate};
+use fastproc_testbed::{Folder, gate, needs};
 
 /// Each example, its arguments, and a part of its output.
 const EXAMPLES: [(&str, &[&str], &str); 6] = [
@@ -91,9 +91,7 @@ fn examples_run_as_whoever_runs_the_tests() {
 
 #[test]
 fn examples_run_without_privileges() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let folder = Folder::new("examples");
     for (name, arguments, expected) in EXAMPLES {
         let copy = folder.join(name);

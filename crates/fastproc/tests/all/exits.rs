@@ -16,7 +16,7 @@ use fastproc::{
     difference::Counter,
     exits::{Event, Exit, Exits},
 };
-use fastproc_testbed::{Folder, alone, gate, name_of, wait_until};
+use fastproc_testbed::{Folder, alone, gate, name_of, needs, wait_until};
 
 /// If pids are reused quickly, another process may have had this one, and its last record may come late.
 fn is_child(exit: &Exit, pid: u32) -> bool {
@@ -55,9 +55,7 @@ const LAST_SWITCH: u64 = 1;
 
 #[test]
 fn an_exit_has_the_values_that_its_parent_is_told() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let builder = Exits::builder().ring_bytes(AMPLE).at_once(true);
     let mut exits = builder.open().expect("exits open");
     let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7";
@@ -169,9 +167,7 @@ fn children(count: usize) -> Vec<u32> {
 
 #[test]
 fn every_process_is_recorded_once_and_the_ring_grows() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     // Room for about 200 exits; a quarter of that wakes the reader.
     let mut exits = Exits::builder()
@@ -223,9 +219,7 @@ fn every_process_is_recorded_once_and_the_ring_grows() {
 
 #[test]
 fn lost_exits_are_counted() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut exits = Exits::builder()
         .ring_bytes(4096)
         .open()
@@ -251,9 +245,7 @@ fn lost_exits_are_counted() {
 /// Runs the tests above in a pid namespace, while processes exit outside.
 #[test]
 fn in_a_pid_namespace_its_own_exits_are_recorded() {
-    if !gate::bpf() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["unshare"]));
     let test = std::env::current_exe().expect("/proc shows this program");
     let names = [
         name_of(an_exit_has_the_values_that_its_parent_is_told),
@@ -314,9 +306,7 @@ fn inside_nobody_else_is_recorded() {
 /// The leader exits first, a thread continues and calls execve: all this is one process, which exits once.
 #[test]
 fn a_process_of_threads_ends_once_with_the_sum_of_all() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let script = r#"
 import os, threading, time
 def burn(seconds):
@@ -443,9 +433,7 @@ impl Drop for Cgroup {
 /// short-lived.
 #[test]
 fn snapshots_and_exits_account_for_all_that_was_used() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     // Other exits may fill the ring while this process is stopped; and a virtual CPU may be stopped while a process
     // runs before it is in the cgroup, or after its parent has waited for it.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fastproc::exits::{Exit, Exits};
-use fastproc_testbed::{alone, gate, wait_for, wait_until};
+use fastproc_testbed::{alone, gate, needs, wait_for, wait_until};
 
 use crate::children::{python, read, until_recorded};
 
@@ -33,9 +33,7 @@ const SHARES_NS: u64 = 2 * 150_000_000;
 /// The leader's status is not that of the process, if another thread ends the process.
 #[test]
 fn the_status_of_a_process_whose_leader_ended_first_is_what_its_parent_is_told() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     for end in [
         "os._exit(5)",
@@ -111,9 +109,7 @@ fn without_last_record() -> Option<(Exit, ExitStatus)> {
 
 #[test]
 fn an_exit_that_is_not_final_has_the_status_and_what_all_threads_did() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let told = (0..20).find_map(|_| {
         let told = without_last_record();

@@ -6,7 +6,7 @@ use fastproc::{
     exits::{Exit, Exits},
     record::TICK_NS,
 };
-use fastproc_testbed::{alone, gate, wait_until};
+use fastproc_testbed::{alone, gate, needs, wait_until};
 
 use crate::children::{python, read, until_recorded};
 
@@ -90,9 +90,7 @@ const SLACK_NS: u64 = 2 * TICK_NS;
 
 #[test]
 fn a_storm_of_shared_pids_and_dead_leaders_is_as_their_parent_saw_it() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     for _ in 0..20 {
         let mut exits = Exits::builder().at_once(true).open().expect("exits open");

@@ -8,7 +8,7 @@ use std::{
 };
 
 use fastproc::{Collector, Error, Fields, SourceKind};
-use fastproc_testbed::{Sleepers, again, alone, gate, is_case, is_rerun, rerun};
+use fastproc_testbed::{Sleepers, again, alone, gate, is_case, is_rerun, needs, rerun};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
@@ -139,9 +139,7 @@ fn little_memory_suffices_or_is_named() {
         println!("{}", little_memory());
         return;
     }
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     for (mib, expected) in [
         (4, Some("4 refused, procfs serves")),
@@ -232,9 +230,7 @@ fn a_growth_that_is_refused_is_named_and_undone() {
         grow_when_told(Path::new(&group));
         return;
     }
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let Some(group) = Group::new("growth") else {
         return;

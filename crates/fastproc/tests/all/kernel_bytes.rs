@@ -17,7 +17,7 @@ use fastproc::{
     access::Access,
     text::{Text, Units, io, stat, statm, status},
 };
-use fastproc_testbed::{Brackets, Options, Testbed, again, gate, wait_until};
+use fastproc_testbed::{Brackets, Options, Testbed, again, gate, needs, wait_until};
 
 const WALKS: [SourceKind; 2] = [SourceKind::Bpf, SourceKind::BpfIter];
 /// Set for the process that works and then sleeps.
@@ -277,9 +277,7 @@ fn differences(
 
 #[test]
 fn texts_of_processes_that_rest_are_the_kernels() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let testbed = Testbed::open(&Options::default()).expect("the test processes start");
     let mut brackets = Brackets::new();
     for source in WALKS {

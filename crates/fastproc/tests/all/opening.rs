@@ -9,13 +9,11 @@ use fastproc::{
     counters::{self, Counters, Want},
     exits::{Event, Exits},
 };
-use fastproc_testbed::{gate, is_case, is_rerun, rerun, wait_until};
+use fastproc_testbed::{gate, is_case, is_rerun, needs, rerun, wait_until};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn quiet(test: impl Fn(), case: &str) {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let output = rerun(test, case);
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
@@ -391,9 +389,7 @@ fn a_child_is_told_to_open_its_own() {
 
 #[test]
 fn the_first_snapshot_is_that_of_opening_if_it_may_and_is_taken_at_once() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let sources = [SourceKind::Bpf, SourceKind::BpfIter];
     for (source, one_shot) in sources.into_iter().flat_map(|of| [(of, true), (of, false)]) {
         let open = || {

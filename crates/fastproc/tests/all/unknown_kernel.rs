@@ -4,7 +4,7 @@
 use std::fs;
 
 use fastproc::{Collector, Error, Fields, SourceKind};
-use fastproc_testbed::{gate, is_case, is_rerun, rerun};
+use fastproc_testbed::{gate, is_case, is_rerun, needs, rerun};
 use rustix::{
     mount::{MountPropagationFlags, mount_bind, mount_change},
     thread::UnshareFlags,
@@ -134,9 +134,7 @@ fn only_files_serve(fields: Fields, expected: impl Fn(&Error) -> bool) {
 
 #[test]
 fn a_member_of_unknown_shape_is_refused_by_name() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     for (member, fields, shape) in [
         ("rss_stat", Fields::MEMORY, "resident set"),
         ("counters", Fields::MEMORY, "resident set"),
@@ -176,9 +174,7 @@ fn a_member_of_unknown_shape_is_refused_by_name() {
 
 #[test]
 fn a_member_at_an_impossible_offset_is_refused_by_name() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     for (member, bits, fields, differing) in [
         // The next of the four counters, the run time before the thread got its CPU, and neighbouring capabilities.
         ("rss_stat", 8 * 40, Fields::MEMORY, "resident set"),

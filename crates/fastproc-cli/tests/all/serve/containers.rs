@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fastproc_testbed::{Cgroup, gate, wait_until};
+use fastproc_testbed::{Cgroup, gate, needs, wait_until};
 
 use crate::serve::{exposition::Metrics, folder::Folder, server::Server};
 
@@ -40,9 +40,7 @@ fn pod() -> Option<(Cgroup, Folder)> {
 /// id of the cgroup.
 #[test]
 fn a_pod_is_a_group() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let Some((cgroup, folder)) = pod() else {
         return;
     };
@@ -85,9 +83,7 @@ fn a_pod_is_a_group() {
 /// The collecting process has dropped root when it reads the cgroup and the names.
 #[test]
 fn a_container_has_metrics_with_its_names() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let Some((cgroup, folder)) = pod() else {
         return;
     };

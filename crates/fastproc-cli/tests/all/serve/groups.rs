@@ -1,6 +1,6 @@
 //! Counters of a group whose process no scrape has seen.
 
-use fastproc_testbed::{alone, gate, wait_for};
+use fastproc_testbed::{alone, gate, needs, wait_for};
 
 use crate::serve::{actor::Actor, exposition::Metrics, folder::Folder, server::Server};
 
@@ -28,9 +28,7 @@ fn cpu_seconds(metrics: &Metrics, group: &str) -> f64 {
 /// A process that no scrape has counts completely if the kernel adds it up for its parent.
 #[test]
 fn a_process_between_two_scrapes_is_counted() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // Too many exits of other tests would fill the buffer, and some of ours could be lost.
     let _alone = alone();
     let (folder, name) = (Folder::new(), unique("brief"));

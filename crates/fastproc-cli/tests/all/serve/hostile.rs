@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
 use fastproc_metrics::{link::VERSION, naming::Item};
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 
 use crate::serve::{FASTPROC, folder::Folder, server::refused};
 
@@ -60,9 +60,7 @@ fn serve(folder: &Folder, acts: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn an_exporter_that_breaks_the_rules_of_the_link_ends_it_with_an_error() {
-    if !gate::programs(&["python3"]) {
-        return;
-    }
+    needs!(gate::programs(&["python3"]));
     let folder = Folder::new();
     for (acts, told) in [
         (
@@ -102,9 +100,7 @@ fn an_exporter_that_breaks_the_rules_of_the_link_ends_it_with_an_error() {
 
 #[test]
 fn an_exporter_that_asks_for_ever_new_pages_gets_four() {
-    if !gate::programs(&["python3"]) {
-        return;
-    }
+    needs!(gate::programs(&["python3"]));
     let folder = Folder::new();
     let acts = "
 scrapes = begin()
@@ -120,9 +116,7 @@ print(f'it got {got}.', file=sys.stderr)
 
 #[test]
 fn hostile_rules_are_refused_and_it_goes_on() {
-    if !gate::programs(&["python3"]) {
-        return;
-    }
+    needs!(gate::programs(&["python3"]));
     let folder = Folder::new();
     let named = |name: String| Item {
         name,

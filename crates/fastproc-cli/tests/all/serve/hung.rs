@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use fastproc_testbed::{Folder, HungFuse, gate, wait_until};
+use fastproc_testbed::{Folder, HungFuse, gate, needs, wait_until};
 use rustix::process::Signal;
 
 use crate::serve::{
@@ -42,9 +42,7 @@ mmap(None, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
 /// Rules for command lines read the memory of every process.
 #[test]
 fn a_hanging_command_line_leaves_out_one_process() {
-    if !gate::root() || !gate::programs(&["python3"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["python3"]));
     let mut hung = match HungFuse::open_file() {
         Ok(hung) => hung,
         Err(error) => {
@@ -128,9 +126,7 @@ fn beside_hung_file_system(scrapes: impl FnOnce(&mut HungFuse, &str) + Send) {
 
 #[test]
 fn a_file_system_that_hangs_takes_its_collector_along_and_nothing_else() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     beside_hung_file_system(|hung, folder| {
         let server = Server::start(&[
             "--source=procfs",
@@ -160,9 +156,7 @@ fn a_file_system_that_hangs_takes_its_collector_along_and_nothing_else() {
 
 #[test]
 fn a_file_system_that_hangs_has_no_figures_and_all_others_have() {
-    if !gate::root() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["unshare"]));
     beside_hung_file_system(|_, point| {
         let mut command = Command::new("unshare");
         // The list of mounts is that of process 1, which it is.

@@ -2,15 +2,13 @@
 
 use std::process::Command;
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 
 use crate::serve::{FASTPROC, server::Server};
 
 #[test]
 fn serve_in_a_pid_namespace_says_what_to_do() {
-    if !gate::root() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["unshare"]));
     let mut command = Command::new("unshare");
     command
         .args(["--pid", "--fork", "--kill-child", "--mount-proc"])

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, process::Command};
 
-use fastproc_testbed::{Frozen, gate};
+use fastproc_testbed::{Frozen, gate, needs};
 
 use crate::serve::{FASTPROC, exposition::Metrics, node_exporter::NodeExporter};
 
@@ -49,9 +49,7 @@ fn told(metrics: &Metrics) -> impl Iterator<Item = (Series, f64)> {
 /// Each series of these collectors exists here, with the same type and value.
 #[test]
 fn metrics_of_node_exporter_have_the_same_values() {
-    if !gate::programs(&[NodeExporter::PROGRAM]) {
-        return;
-    }
+    needs!(gate::programs(&[NodeExporter::PROGRAM]));
     let machine = Frozen::unpack();
     // It stands still.
     fs::remove_dir_all(machine.folder().join("next")).expect("it was unpacked");

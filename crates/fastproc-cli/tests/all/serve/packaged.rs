@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 use serde_json::Value;
 
 use crate::serve::folder::Folder;
@@ -59,9 +59,7 @@ fn promtool(arguments: &[&str], file: &Path) {
 
 #[test]
 fn alerts_come_when_they_should_and_not_before() {
-    if !gate::programs(&["promtool"]) {
-        return;
-    }
+    needs!(gate::programs(&["promtool"]));
     promtool(&["check", "rules"], &packaging().join(RULES));
     let test = packaging().join("prometheus/fastproc.rules.test.yml");
     promtool(&["test", "rules"], &test);
@@ -70,9 +68,7 @@ fn alerts_come_when_they_should_and_not_before() {
 /// Grafana replaces variables; after that each query is a rule.
 #[test]
 fn prometheus_understands_every_query_of_the_dashboards() {
-    if !gate::programs(&["promtool"]) {
-        return;
-    }
+    needs!(gate::programs(&["promtool"]));
     let folder = Folder::new();
     let mut rules = String::from("groups:\n- name: queries\n  rules:\n");
     for name in DASHBOARDS {

@@ -2,16 +2,17 @@
 
 use std::process::Command;
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 
 use crate::serve::FASTPROC;
 
 #[test]
 fn only_documented_metrics_differ_from_process_exporter() {
     // Only BPF sees processes that exit between two scrapes.
-    if !gate::programs(&["prometheus-process-exporter", "python3", "unshare"]) || !gate::bpf() {
-        return;
-    }
+    needs!(
+        gate::programs(&["prometheus-process-exporter", "python3", "unshare"]),
+        gate::bpf()
+    );
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let output = Command::new(format!("{root}/tools/exporter/compare"))
         .args([FASTPROC, "--verbose", "--documented"])

@@ -2,7 +2,7 @@
 
 use std::{fs, io::ErrorKind, os::unix::process::CommandExt, process::Command};
 
-use fastproc_testbed::{READS_BY_BPF, as_user_with, gate, wait_until};
+use fastproc_testbed::{READS_BY_BPF, as_user_with, gate, needs, wait_until};
 use rustix::process::Signal;
 
 use crate::serve::{
@@ -72,9 +72,7 @@ fn assert_nothing_is_hidden(metrics: &Metrics) {
 
 #[test]
 fn root_is_given_up_with_all_that_is_not_needed() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let reading = SYS_PTRACE | DAC_READ_SEARCH;
     for (arguments, needed, allowed) in [
         (&["--source", "procfs"][..], reading, reading),
@@ -125,9 +123,7 @@ fn root_is_given_up_with_all_that_is_not_needed() {
 /// In a mount namespace where that user exists.
 #[test]
 fn root_becomes_the_user_that_the_package_makes() {
-    if !gate::root() || !gate::programs(&["unshare", "mount"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["unshare", "mount"]));
     let folder = Folder::new();
     let users = folder.write(
         "passwd",
@@ -158,9 +154,7 @@ fn root_becomes_the_user_that_the_package_makes() {
 
 #[test]
 fn an_unknown_user_is_replaced_by_nobody() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     for user in ["no-such-user", "4294967294"] {
         let mut command = Command::new(FASTPROC);
         command.args(["serve", "--listen", "127.0.0.1:0", "--source=procfs"]);
@@ -175,9 +169,7 @@ fn an_unknown_user_is_replaced_by_nobody() {
 /// Root may stay root, but without its capabilities.
 #[test]
 fn root_can_be_kept_without_its_capabilities() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let server = Server::start(&["--user", "root", "--source", "procfs"]);
     let uids = of_all_threads(&server, "Uid");
     assert!(uids.split_whitespace().all(|uid| uid == "0"), "{uids}");
@@ -194,9 +186,7 @@ fn root_can_be_kept_without_its_capabilities() {
 /// A container may lack the capabilities to become another user.
 #[test]
 fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
-    if !gate::root() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["setpriv"]));
     let by_setpriv = || {
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set=-setuid,-setgid", FASTPROC]);
@@ -226,9 +216,7 @@ fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
 #[test]
 fn root_sees_processes_that_hidepid_hides() {
     const MOUNT: &str = "mount -t proc -o hidepid=4 proc /proc && exec \"$0\" \"$@\"";
-    if !gate::root() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["unshare"]));
     let (folder, name) = (Folder::new(), format!("fphide{}", std::process::id()));
     let _actor = Actor::start(&folder, &name);
     let group = [("groupname", &*name)];
@@ -265,9 +253,7 @@ fn root_sees_processes_that_hidepid_hides() {
 /// Without privileges it serves what `/proc` shows, and reports that something is hidden.
 #[test]
 fn without_privileges_it_serves_what_proc_shows_and_says_so() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let folder = Folder::new();
     let program = folder.programs();
     let server = Server::start_as(&program, NOBODY, &["--costly-share", "1"]);
@@ -298,9 +284,7 @@ fn without_privileges_it_serves_what_proc_shows_and_says_so() {
 /// As a service manager starts it: never root, with the needed capabilities.
 #[test]
 fn capabilities_are_enough() {
-    if !gate::bpf() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["setpriv"]));
     let folder = Folder::new();
     let program = folder.programs();
     let ambient = "+bpf,+perfmon,+sys_ptrace,+dac_read_search";
@@ -322,9 +306,7 @@ fn capabilities_are_enough() {
 /// With the right to load BPF programs, but not to trace other users' processes, as by setcap(8).
 #[test]
 fn io_of_others_is_unknown_to_a_user_who_may_only_load_bpf_programs() {
-    if !gate::bpf() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&["setpriv"]));
     let folder = Folder::new();
     let as_user = |uid: u32| {
         let output = as_user_with(uid, READS_BY_BPF, folder.programs())

@@ -3,7 +3,7 @@
 use std::{os::unix::process::CommandExt, path::Path, process::Command};
 
 use fastproc::{Collector, SourceKind};
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 
 use crate::serve::{FASTPROC, folder::Folder, server::Server};
 
@@ -27,9 +27,7 @@ fn over_budget(socket: &Path) -> u64 {
 
 #[test]
 fn a_user_that_the_service_refuses_is_named_by_the_metrics() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let folder = Folder::new();
     let program = folder.programs();
     let socket = folder.path().join("socket");

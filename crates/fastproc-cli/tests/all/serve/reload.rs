@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::serve::{
@@ -138,9 +138,7 @@ fn a_wrong_file_changes_nothing_and_is_told() {
 /// Only root may read the key, and the server is no longer root.
 #[test]
 fn users_and_certificates_are_read_again_and_never_taken_away() {
-    if !gate::root() || !gate::programs(&["curl", "openssl"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["curl", "openssl"]));
     let folder = Folder::new();
     let web = web_config(&folder);
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 
 use crate::serve::{
     actor::Actor, folder::Folder, prometheus::Prometheus, security, server::Server,
@@ -39,9 +39,7 @@ const HISTORICAL: [&str; 4] = [
 
 #[test]
 fn promtool_finds_nothing_but_historical_names() {
-    if !gate::programs(&["promtool"]) {
-        return;
-    }
+    needs!(gate::programs(&["promtool"]));
     let folder = Folder::new();
     let socket = folder.path().join("socket");
     let server = Server::start(&[
@@ -68,9 +66,7 @@ fn promtool_finds_nothing_but_historical_names() {
 
 #[test]
 fn prometheus_scrapes_it_in_plain_text_and_by_tls() {
-    if !gate::programs(&["prometheus", "openssl"]) {
-        return;
-    }
+    needs!(gate::programs(&["prometheus", "openssl"]));
     let folder = Folder::new();
     let name = format!("fpprom{}", std::process::id());
     let plain = Server::start(&[]);

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 
 use crate::serve::{folder::Folder, server::Server};
 
@@ -100,9 +100,7 @@ pub fn code(output: &Output) -> u16 {
 
 #[test]
 fn only_who_knows_the_password_is_answered_and_only_by_tls() {
-    if !gate::programs(&["curl", "openssl"]) {
-        return;
-    }
+    needs!(gate::programs(&["curl", "openssl"]));
     let folder = Folder::new();
     let server = Server::start(&[
         "--web.config.file",
@@ -161,9 +159,7 @@ fn only_who_knows_the_password_is_answered_and_only_by_tls() {
 
 #[test]
 fn a_client_without_a_certificate_is_not_answered_where_one_is_required() {
-    if !gate::programs(&["curl", "openssl"]) {
-        return;
-    }
+    needs!(gate::programs(&["curl", "openssl"]));
     let folder = Folder::new();
     certificates(&folder);
     let web = folder.write(

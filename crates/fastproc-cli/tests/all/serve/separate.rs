@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 use rustix::{
     io::{FdFlags, fcntl_setfd},
     process::{Pid, Signal, kill_process},
@@ -56,9 +56,7 @@ pub fn send(pid: u32, signal: Signal) {
 
 #[test]
 fn the_exporter_process_holds_no_privileges_and_opens_nothing() {
-    if !gate::root() || !gate::programs(&["curl", "openssl"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["curl", "openssl"]));
     let folder = Folder::new();
     let web = web_config(&folder);
     // Whoever starts it leaves a descriptor open.
@@ -158,9 +156,7 @@ fn serve_with(exporter: &str, patience: &str) -> Server {
 
 #[test]
 fn an_exporter_that_ignores_sigterm_is_killed_and_both_end() {
-    if !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::programs(&["setpriv"]));
     // It reads nothing, so its link stays open as well.
     let server = serve_with("exec setpriv --pdeathsig KILL sleep infinity", "1s");
     let exporter = server.exporter();

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::serve::{
@@ -26,9 +26,7 @@ fn limited(limit: &str) -> Command {
 /// The soft limit is raised. With a low hard limit, which only root may raise, less is kept open.
 #[test]
 fn few_descriptors_are_made_more_or_made_do_with() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let (folder, name) = (Folder::new(), format!("fpfew{}", std::process::id()));
     let _actor = Actor::start(&folder, &name);
     for limit in ["-Sn 20", "-n 64"] {
@@ -48,9 +46,7 @@ fn few_descriptors_are_made_more_or_made_do_with() {
 
 #[test]
 fn too_few_descriptors_are_named() {
-    if !gate::root() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["setpriv"]));
     let folder = Folder::new();
     let program = folder.programs();
     let mut command = limited("-n 20");
@@ -92,9 +88,7 @@ fn a_signal_while_it_starts_ends_it_well() {
 /// As in its Docker command: the machine's /proc is mounted elsewhere. The exporter may not mount anything.
 #[test]
 fn proc_may_be_mounted_elsewhere() {
-    if !gate::root() || !gate::programs(&["unshare", "setpriv"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["unshare", "setpriv"]));
     let (folder, name) = (Folder::new(), format!("fphost{}", std::process::id()));
     let _actor = Actor::start(&folder, &name);
     let host = folder.path().join("proc");

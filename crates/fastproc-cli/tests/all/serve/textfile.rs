@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, process::Command};
 
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 
 use crate::serve::{
     exposition::Metrics, folder::Folder, node_exporter::NodeExporter, server::Server,
@@ -75,9 +75,7 @@ fn start(folder: &str) -> Server {
 
 #[test]
 fn files_are_told_and_refused_as_node_exporter_does() {
-    if !gate::programs(&[NodeExporter::PROGRAM]) {
-        return;
-    }
+    needs!(gate::programs(&[NodeExporter::PROGRAM]));
     let folder = Folder::new();
     let path = folder.path().to_str().expect("UTF-8");
     let other = NodeExporter::start(

@@ -1,6 +1,6 @@
 //! Clients, cipher suites and curves of `tls_server_config`.
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 
 use crate::serve::{
     folder::Folder,
@@ -57,9 +57,7 @@ impl<'a> Site<'a> {
 
 #[test]
 fn each_kind_of_client_authentication_is_as_in_go() {
-    if !gate::programs(&["curl", "openssl"]) {
-        return;
-    }
+    needs!(gate::programs(&["curl", "openssl"]));
     let folder = Folder::new();
     certificates(&folder);
     for (kind, has_authority, without, stranger) in [
@@ -88,9 +86,7 @@ fn each_kind_of_client_authentication_is_as_in_go() {
 
 #[test]
 fn a_client_is_known_by_any_of_its_alternative_names() {
-    if !gate::programs(&["curl", "openssl"]) {
-        return;
-    }
+    needs!(gate::programs(&["curl", "openssl"]));
     let folder = Folder::new();
     certificate(&folder, "server", None);
     certificate(&folder, "authority", None);
@@ -124,9 +120,7 @@ fn a_client_is_known_by_any_of_its_alternative_names() {
 
 #[test]
 fn only_the_suites_and_curves_that_are_named_are_spoken() {
-    if !gate::programs(&["curl", "openssl"]) {
-        return;
-    }
+    needs!(gate::programs(&["curl", "openssl"]));
     let folder = Folder::new();
     certificate(&folder, "server", None);
     let old = |suite: &'static str| ["--tls-max", "1.2", "--ciphers", suite];

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 
 use crate::serve::{FASTPROC, folder::Folder};
 
@@ -46,9 +46,7 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
 /// In tenths of the exposure level of `systemd-analyze security`.
 #[test]
 fn the_units_expose_no_more_than_they_must() {
-    if !gate::programs(&["systemd-analyze"]) {
-        return;
-    }
+    needs!(gate::programs(&["systemd-analyze"]));
     for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 20)] {
         let output = Command::new("systemd-analyze")
             .args(["security", "--offline=true", "--no-pager"])
@@ -66,9 +64,7 @@ fn the_units_expose_no_more_than_they_must() {
 #[test]
 fn a_service_that_never_was_root_serves_everybody() {
     let needed = ["systemd-socket-activate", "setpriv"];
-    if !gate::bpf() || !gate::programs(&needed) {
-        return;
-    }
+    needs!(gate::bpf(), gate::programs(&needed));
     let folder = Folder::new();
     let socket = folder.path().join("socket");
     let program = folder.programs();
@@ -144,9 +140,7 @@ const USER: &str = "61234";
 
 #[test]
 fn systemd_understands_the_units() {
-    if !gate::programs(&["systemd-analyze"]) {
-        return;
-    }
+    needs!(gate::programs(&["systemd-analyze"]));
     let folder = Folder::new();
     let units = [
         "fastproc.service",

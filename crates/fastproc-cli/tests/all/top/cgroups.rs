@@ -1,14 +1,12 @@
 //! Its screen of cgroups. What needs controllers on version 2 is tested with made-up files, in `fastproc-top`.
 
-use fastproc_testbed::{Cgroup, gate};
+use fastproc_testbed::{Cgroup, gate, needs};
 
 use super::terminal::Terminal;
 
 #[test]
 fn cgroups_are_shown_and_one_of_them_with_its_processes() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let Some(cgroup) = Cgroup::new("outer/inner") else {
         gate::skipped("there is no default hierarchy here");
         return;

@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use fastproc_testbed::{Folder, as_user_with, gate};
+use fastproc_testbed::{Folder, as_user_with, gate, needs};
 
 use super::terminal::Terminal;
 use crate::common;
@@ -108,9 +108,7 @@ fn draws_only_a_part_of_a_terminal_that_claims_a_huge_size() {
 /// In a pid namespace with the `/proc` of an outer one, the pids on the screen are not those of kill(2).
 #[test]
 fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
-    if !gate::root() || !gate::programs(&["unshare"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["unshare"]));
     // The outer one is a namespace of this test, in which the sleeper has a pid that the inner one has used as well.
     let script = r#"
         sleep 4242 & sleeper=$!
@@ -221,9 +219,7 @@ fn the_size_may_change() {
 /// A process that becomes another user by setpriv(1) keeps root's home.
 #[test]
 fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
-    if !gate::root() || !gate::programs(&["setpriv"]) {
-        return;
-    }
+    needs!(gate::root(), gate::programs(&["setpriv"]));
     let home = Folder::new("home");
     let settings = home.join(".config/fastproc/top.toml");
     fs::create_dir_all(settings.parent().expect("it is in a folder")).expect("a folder");
@@ -249,9 +245,7 @@ fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
 /// As in a container, and on Android.
 #[test]
 fn the_table_is_shown_where_the_machine_cannot_be_read() {
-    if !gate::root() {
-        return;
-    }
+    needs!(gate::root());
     let usual = Terminal::command(&["--source", "procfs", "--interval", "0.1"]);
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]);

@@ -2,7 +2,7 @@
 
 use fastproc::{Fields, SourceKind};
 use fastproc_columns::FIELDS;
-use fastproc_testbed::{Moving, gate};
+use fastproc_testbed::{Moving, gate, needs};
 
 use super::*;
 use crate::{
@@ -32,9 +32,7 @@ fn picked(
 
 #[test]
 fn without_rows_the_same_is_shown_as_with_them() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let fields = Fields::TOP | Fields::USERS | Fields::SCHEDULING;
     let follows = |field: &&Field| {
         let sort: fastproc_columns::Sort = field.name.parse().expect("a field");

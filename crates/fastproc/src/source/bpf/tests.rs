@@ -3,7 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 mod kept;
 
-use fastproc_testbed::{Sleepers, alone, gate};
+use fastproc_testbed::{Sleepers, alone, gate, needs};
 
 use super::*;
 use crate::base::host::running_processes;
@@ -23,9 +23,7 @@ fn open(fields: Fields, keeps_records: bool) -> Bpf {
 /// Needs root and BPF.
 #[test]
 fn a_walk_also_pauses_while_it_searches_for_a_process_that_still_exists() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     // A process that starts behind the children ends the search early.
     for _ in 0..100 {

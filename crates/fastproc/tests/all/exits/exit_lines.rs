@@ -11,7 +11,7 @@ use fastproc::{
     access::Viewer,
     exits::{Event, Exits, Programs},
 };
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 
 use super::{AMPLE, watch};
 
@@ -97,9 +97,7 @@ os.execl("/bin/sh", "sh", "-c", "sleep 0; exit 0; : later")
 
 #[test]
 fn a_process_has_the_command_line_that_began_its_program_or_none() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     // By a user of its own, since the same test may run elsewhere on this machine.
     let user = 1_000_000 + std::process::id();
     let python = |script: &str| {
@@ -151,9 +149,7 @@ fn a_process_has_the_command_line_that_began_its_program_or_none() {
 /// Longer than what small events have room for, and than what is kept.
 #[test]
 fn a_command_line_of_4_kib_is_kept_and_a_longer_one_is_cut() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let builder = Exits::builder().ring_bytes(AMPLE).at_once(true);
     let mut exits = builder.execs(true).open().expect("exits open");
     for len in [

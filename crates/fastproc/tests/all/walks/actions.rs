@@ -3,7 +3,7 @@
 use std::fs;
 
 use fastproc::{Fields, Process};
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, needs};
 
 use super::{WALKS, open, script::Script};
 
@@ -19,9 +19,7 @@ for line in sys.stdin:
 /// The second snapshot reads the actions of an idle process again only if it has run since the first.
 #[test]
 fn signal_actions_that_changed_between_two_looks_are_read_anew() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     for source in WALKS {
         let mut script = Script::python(CHANGES);
         let mut collector = open(source, Fields::SIGNALS);

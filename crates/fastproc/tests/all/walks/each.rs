@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use fastproc::{Fields, Process};
-use fastproc_testbed::{alone, gate};
+use fastproc_testbed::{alone, gate, needs};
 
 use super::{SECTIONS, open_in_sections, script::Script};
 
@@ -23,9 +23,7 @@ wait
 /// Processes that a walk misses are read from `/proc`, so snapshots are complete: the source of each process shows it.
 #[test]
 fn thousands_of_processes_need_no_reading_from_proc() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let mut script = Script::shell(MANY);
     let mut pids: HashSet<u32> = HashSet::new();

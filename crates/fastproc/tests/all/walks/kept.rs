@@ -11,7 +11,8 @@ use std::{
 
 use fastproc::{Collector, Fields, Snapshot, SourceKind};
 use fastproc_testbed::{
-    Brackets, Cgroup, Options, Reborn, Testbed, alone, ended_shell, gate, wait_for, wait_until,
+    Brackets, Cgroup, Options, Reborn, Testbed, alone, ended_shell, gate, needs, wait_for,
+    wait_until,
 };
 
 use super::{Sleepers, open, script::Script};
@@ -198,9 +199,7 @@ fn compare(fields: Fields, begin: &str, change: &str, shown: bool) {
 
 /// The same for a process whose record is not `kept` even while it sleeps.
 fn compare_kept(fields: Fields, begin: &str, change: &str, shown: bool, kept: bool) {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let text = format!("{BEGIN}\n{begin}\ndef change():\n{change}\n{END}");
     let mut script = Script::python(&text);
     let pid = script.answer().parse().expect("a pid");
@@ -451,9 +450,7 @@ pid = start(body)", r"
 /// Another process moves it into another control group.
 #[test]
 fn its_control_group_changes() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let Some(cgroup) = Cgroup::new("kept") else {
         gate::skipped("the default hierarchy is not mounted here");
         return;
@@ -468,9 +465,7 @@ fn its_control_group_changes() {
 /// Two walks of all odd processes of the testbed agree.
 #[test]
 fn odd_processes_are_the_same() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let testbed = Testbed::open(&Options::default()).expect("processes can be started");
     for fields in [LEAN, Fields::all()] {
         let mut both = Both::open(fields);
@@ -491,9 +486,7 @@ fn odd_processes_are_the_same() {
 /// A pid that another process has now.
 #[test]
 fn a_pid_that_is_used_again() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut both = Both::open(LEAN);
     let sleep = Path::new("/bin/sleep");
     let start = |pid, seconds| Reborn::start(pid, sleep, &[seconds]).expect("root chooses pids");
@@ -516,9 +509,7 @@ fn a_pid_that_is_used_again() {
 /// Records that move up because earlier processes have exited are kept.
 #[test]
 fn records_that_move_are_kept() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let mut sleepers = Sleepers::start(60);
     sleepers.wait_until_asleep();
@@ -550,9 +541,7 @@ fn records_that_move_are_kept() {
 /// A collector with `keep_records(false)` reads every record at each snapshot.
 #[test]
 fn nothing_is_kept_if_not_wanted() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut both = Both::open(LEAN);
     for _ in 0..3 {
         let snapshot = both.reads.snapshot().expect("it walks");

@@ -21,7 +21,7 @@ use std::{
 use fastproc::{Collector, Fields, Process, SourceKind};
 use fastproc_testbed::{
     Brackets, Change, Changing, GROUPS, GUARD, Options, Sleepers, Storm, Testbed, alone, gate,
-    wait_for, wait_until,
+    needs, wait_for, wait_until,
 };
 
 /// A tick of the kernel's texts: `USER_HZ` is 100 everywhere.
@@ -83,9 +83,7 @@ fn implausible(process: Process<'_>) -> Option<String> {
 /// The object with code for few groups of fields differs from the one with code for all.
 #[test]
 fn the_smaller_object_reads_the_same() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let sleepers = Sleepers::start(20);
     sleepers.wait_until_asleep();
     let read = |source, fields| {
@@ -139,9 +137,7 @@ fn the_smaller_object_reads_the_same() {
 
 #[test]
 fn a_storm_brings_no_duplicate_no_nonsense_and_no_gap() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let sleepers = Sleepers::start(50);
     let stable = sleepers.pids();
@@ -179,9 +175,7 @@ fn a_storm_brings_no_duplicate_no_nonsense_and_no_gap() {
 
 #[test]
 fn times_never_run_backwards_in_a_storm() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     for source in WALKS {
         let storm = Storm::start().expect("a storm can be started");
@@ -214,9 +208,7 @@ fn times_never_run_backwards_in_a_storm() {
 
 #[test]
 fn the_array_grows_and_nothing_is_lost() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     for source in WALKS {
         let mut collector = open(source, Fields::THREE_FILES);
@@ -245,9 +237,7 @@ fn the_array_grows_and_nothing_is_lost() {
 /// After a burst the arrays shrink to their old sizes, and all values are right before, during and after that.
 #[test]
 fn the_arrays_go_back_after_a_burst() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let steady = Sleepers::start(20);
     steady.wait_until_asleep();
@@ -329,9 +319,7 @@ fn the_arrays_go_back_after_a_burst() {
 
 #[test]
 fn supplementary_groups_are_one_list_while_they_change() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let changing = Changing::start(Change::Groups).expect("groups can be set");
     let lists = GROUPS.map(|(group, count)| vec![group; count]);
@@ -363,9 +351,7 @@ fn supplementary_groups_are_one_list_while_they_change() {
 /// The longest possible list is copied like any other, and is right.
 #[test]
 fn the_longest_list_of_groups_is_not_read_from_proc() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let testbed = Testbed::open(&Options::only(["groups-65536"])).expect("groups can be set");
     let pid = testbed.processes()[0].pid;
     for source in WALKS {
@@ -385,9 +371,7 @@ fn the_longest_list_of_groups_is_not_read_from_proc() {
 /// A process exists all the time while it changes its leader.
 #[test]
 fn a_process_that_changes_its_leader_is_met_once() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let changing = Changing::start(Change::Leader).expect("a process can be started");
     for sections in SECTIONS {

@@ -5,7 +5,7 @@ use fastproc::{
     difference::{Change, PerProcess},
     record::Record,
 };
-use fastproc_testbed::{Moving, gate};
+use fastproc_testbed::{Moving, gate, needs};
 
 /// The same snapshot, without the information which records are unchanged.
 fn anew<'a>(snapshot: &Snapshot<'_>, records: &'a mut Vec<Record>) -> Snapshot<'a> {
@@ -49,9 +49,7 @@ fn open(fields: Fields) -> Collector {
 
 #[test]
 fn a_reader_that_reuses_what_stayed_says_what_one_says_that_starts_anew() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut moving = Moving::start();
     for fields in [Fields::TOP, Fields::TOP | Fields::IO | Fields::SCHEDULING] {
         let mut collector = open(fields);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fastproc::{Collector, Fields};
-use fastproc_testbed::{alone, gate};
+use fastproc_testbed::{alone, gate, needs};
 
 use super::{Sleepers, WALKS, open};
 
@@ -14,9 +14,7 @@ fn bytes(collector: &Collector) -> u64 {
 /// The next snapshot has every process, and the same values of those that slept.
 #[test]
 fn released_arrays_come_back() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let sleepers = Sleepers::start(600);
     sleepers.wait_until_asleep();

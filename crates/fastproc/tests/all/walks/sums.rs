@@ -3,7 +3,7 @@
 use std::{fs, thread::sleep, time::Duration};
 
 use fastproc::{Fields, SourceKind};
-use fastproc_testbed::{alone, gate, wait_for, wait_until};
+use fastproc_testbed::{alone, gate, needs, wait_for, wait_until};
 
 use super::{SECTIONS, TICK_NS, WALKS, open, open_in_sections, script::Script};
 
@@ -28,9 +28,7 @@ sys.stdin.readline()
 /// Times that the kernel remembers hide nothing here: these numbers are the sources of its times.
 #[test]
 fn the_sums_of_a_process_are_those_of_its_threads() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     for source in WALKS {
         let mut script = Script::python(WORKED);
         script.answer();
@@ -112,9 +110,7 @@ sys.stdin.readline()
 /// everything that is added meanwhile.
 #[test]
 fn sums_do_not_fall_while_threads_end() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     for sections in SECTIONS {
         let mut collector = open_in_sections(sections, Fields::IO);
@@ -161,9 +157,7 @@ while not select.select([0], [], [], 0)[0]:
 /// Its run time is the sum of its user and system time, however often the walk had to read it again.
 #[test]
 fn a_process_that_is_read_again_shows_all_that_it_has_run() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let mut script = Script::python(CHANGES_USERS);
     script.answer();

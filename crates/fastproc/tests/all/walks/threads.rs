@@ -5,7 +5,7 @@
 use std::{collections::HashSet, fs};
 
 use fastproc::{Collector, Fields, SourceKind};
-use fastproc_testbed::{Change, Changing, Storm, alone, gate, own_process, wait_until};
+use fastproc_testbed::{Change, Changing, Storm, alone, gate, needs, own_process, wait_until};
 
 use super::{SECTIONS, Sleepers, open, open_in_sections};
 
@@ -167,9 +167,7 @@ fn sums_in_proc(pid: u32) -> [u64; 3] {
 /// The sums of a process never decrease because a thread exits while they are read.
 #[test]
 fn sums_stay_between_those_of_the_kernel_while_threads_end() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let changing = Changing::start(Change::Threads).expect("threads can be started");
     for sections in SECTIONS {

@@ -384,7 +384,7 @@ fn text_of(file: File, size: u64) -> io::Result<String> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, chown};
 
-    use fastproc_testbed::{Folder, gate};
+    use fastproc_testbed::{Folder, gate, needs};
     use rustix::{
         process::Uid,
         thread::{set_keep_capabilities, set_thread_res_uid},
@@ -412,9 +412,7 @@ mod tests {
     /// As the collecting process holds them: another user than root, with `CAP_DAC_READ_SEARCH`.
     #[test]
     fn a_file_that_only_privileges_can_open_is_left_out() {
-        if !gate::root() {
-            return;
-        }
+        needs!(gate::root());
         let folder = Folder::new("textfiles");
         let private = folder.join("private.prom");
         fs::write(&private, "node_left 1\n").expect("the file is written");

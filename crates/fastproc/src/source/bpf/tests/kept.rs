@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::{alone, gate, wait_for};
+use fastproc_testbed::{alone, gate, needs, wait_for};
 use libbpf_rs::{MapCore, MapFlags};
 
 use super::*;
@@ -56,9 +56,7 @@ fn comm(bpf: &Bpf, pid: u32) -> Vec<u8> {
 /// allocator.
 #[test]
 fn a_task_at_the_address_of_an_earlier_leader_is_read() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let script = r"
 import os, sys, threading
@@ -115,9 +113,7 @@ else:
 /// The parent of an orphan may be at the address of the one before.
 #[test]
 fn a_parent_is_compared_by_its_number() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let _alone = alone();
     let children = Sleepers::start(1);
     let pid = children.pids().into_iter().next().expect("one");

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use fastproc::Fields;
-use fastproc_testbed::{Cgroup, gate};
+use fastproc_testbed::{Cgroup, gate, needs};
 
 use super::{LEAN, SLEEPS, compare, compare_kept};
 
@@ -34,9 +34,7 @@ def get(path): return open(path).read()
 /// A process in a sleep that the kernel may freeze has the state of a frozen one at once, without a run.
 #[test]
 fn a_process_frozen_in_its_sleep_is_noticed() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let Some(begin) = cgroup_of_version_1("freezer") else {
         return gate::skipped("it needs the control groups of version 1 (freezer)");
     };
@@ -56,9 +54,7 @@ put('cgroup.procs', str(pid))"
 /// It wakes, and stops in its cgroup of version 2.
 #[test]
 fn a_process_frozen_by_its_cgroup_is_noticed() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let Some(cgroup) = Cgroup::new("kept") else {
         return gate::skipped("the default hierarchy is not mounted here");
     };
@@ -75,9 +71,7 @@ fn a_process_frozen_by_its_cgroup_is_noticed() {
 
 #[test]
 fn its_cpuset_changes() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let Some(begin) = cgroup_of_version_1("cpuset") else {
         return gate::skipped("it needs the control groups of version 1 (cpuset)");
     };
@@ -95,9 +89,7 @@ put('cpuset.cpus', str(min(os.sched_getaffinity(0))))
 /// Pages of a file are reclaimed from it: `MADV_PAGEOUT` does the same as the kernel if memory is short.
 #[test]
 fn its_pages_are_taken() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let begin = r"
 PAGES = 256
 file = tempfile.NamedTemporaryFile(dir='/var/tmp')
@@ -127,9 +119,7 @@ def resident(): return int(open(f'/proc/{pid}/statm').read().split()[1])";
 /// Pages of zeros become the zero page, which is not counted.
 #[test]
 fn its_pages_are_merged() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     if !Path::new("/sys/kernel/mm/ksm/use_zero_pages").exists() {
         return gate::skipped("this kernel merges no pages (CONFIG_KSM)");
     }
@@ -161,9 +151,7 @@ def set_ksm(values):
 /// Its pages become a huge page, of which it had used a single one: `MADV_COLLAPSE` does the same as khugepaged.
 #[test]
 fn its_pages_become_a_huge_one() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
         return gate::skipped("this kernel has no transparent huge pages");
     }

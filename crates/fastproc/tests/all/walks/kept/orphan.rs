@@ -1,6 +1,6 @@
 //! A thread gets the address of a parent that has ended, and its children.
 
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 
 use super::{BEGIN, Both, LEAN, Script};
 
@@ -52,9 +52,7 @@ for line in sys.stdin:
 
 #[test]
 fn the_new_parent_of_an_orphan_is_shown_wherever_it_lies() {
-    if !gate::bpf() {
-        return;
-    }
+    needs!(gate::bpf());
     let mut script = Script::python(&format!("{BEGIN}\n{SCRIPT}"));
     let mut both = Both::spare(LEAN);
     for _ in 0..TRIES {
