@@ -52,7 +52,7 @@ impl State {
             Phase::Answering => limits.answer_time,
             Phase::Checking { .. } | Phase::Waiting => return false,
         };
-        self.since.elapsed() + TICK > most
+        self.since.elapsed() + TICK >= most
     }
 
     fn enter(&mut self, phase: Phase) {
