@@ -199,10 +199,15 @@ man: build
 	@"$(TARGET)/release/fastproc" generate packaging/generated
 	@echo "written: packaging/generated"
 
-## make screenshots    makes the README's picture of fastproc top, on a machine that looks busy; as root, with tmux
+## make screenshots    makes the pictures of fastproc top in the README and docs/top.md, on a machine that looks busy; as root, with tmux
 screenshots: build
 	scripts/setup screenshots
-	scripts/busy-machine scripts/screenshot docs/images/top.svg 9 "$(TARGET)/release/fastproc" top --filter 'user != root && user != nobody'
+	mkdir -p "$(TARGET)/pictures/fastproc"
+	echo 'exited = true' >"$(TARGET)/pictures/fastproc/top.toml"
+	XDG_CONFIG_HOME="$(TARGET)/pictures" scripts/busy-machine scripts/screenshot docs/images/top.svg 9 "$(TARGET)/release/fastproc" top \
+		-o pid,container_name,user,state,pcpu,pmem,rss,time,cmdline --filter 'user != root && user != nobody'
+	echo 'group = "container-name"' >"$(TARGET)/pictures/fastproc/top.toml"
+	XDG_CONFIG_HOME="$(TARGET)/pictures" scripts/busy-machine scripts/screenshot docs/images/top-groups.svg 9 "$(TARGET)/release/fastproc" top
 
 ## make deb            a Debian package with the service, the C library and the substitute for procps's library, in target/debian; needs cargo-deb (cargo install cargo-deb)
 # The substitute for either version of procps's library, where Debian has it, whichever is installed here.
