@@ -98,8 +98,8 @@ func (status StatusError) Error() string {
 
 // Other errors; returned errors wrap one of them, or the error of the system.
 var (
-	// ErrNotRunning: no service listens. Start it: fastproc serve --socket
-	ErrNotRunning = errors.New("no service; start one: fastproc serve --socket")
+	// ErrNotRunning: no service listens. Start it as root: fastproc serve --no-metrics --socket
+	ErrNotRunning = errors.New("no service; start one as root: fastproc serve --no-metrics --socket")
 	// ErrUntrusted: the service runs as neither root nor this user, and its socket is not in a folder that only root can
 	// write.
 	ErrUntrusted = errors.New("the service is run by another user, who could make up anything")

@@ -231,7 +231,7 @@ func TestASnapshotIsLentUntilTheNext(t *testing.T) {
 
 func TestWithoutAServiceTheErrorSaysHowToStartIt(t *testing.T) {
 	_, err := Connect(filepath.Join(t.TempDir(), "nothing"))
-	if !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "fastproc serve --socket") {
+	if !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "fastproc serve --no-metrics --socket") {
 		t.Error(err)
 	}
 }

@@ -75,7 +75,7 @@ Exit status:
   2  the command line is invalid, or cgroups cannot be read"
 }
 
-/// Show the cgroups of version 2: CPU time, memory, I/O, pressure and processes.
+/// Show the cgroups of version 2 and what they use.
 ///
 /// fastproc cgroups reads all cgroups in one pass by BPF, and the root from the kernel's files. Where BPF cannot be used, it
 /// reads all from the files.
@@ -146,7 +146,7 @@ enum Source {
     Auto,
     /// A BPF program (Linux 6.7 and later)
     Bpf,
-    /// A service (fastproc serve --socket), which shows a user what it may read
+    /// A service (fastproc serve --no-metrics --socket), which shows a user what it may read
     Service,
     /// The kernel's files; needs no privileges
     Files,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use self::timing::Timing;
 use crate::{Failure, failure::chain, output::TextOrJson};
 
-/// Report which sources work on this machine, what is missing, and how to fix it.
+/// Report what works here, what is missing, and how to get it.
 ///
 /// The report has a few lines. --counters adds the source of every counter; --json prints everything.
 ///

@@ -27,7 +27,7 @@ mod version;
 
 use std::{
     ffi::OsString,
-    io::{self, Write},
+    io::{self, IsTerminal as _, Write},
     path::PathBuf,
     process::ExitCode,
 };
@@ -46,25 +46,20 @@ const FAILED: u8 = 2;
 /// A BPF program writes plain records of all processes into memory that it shares with this command, which costs a small
 /// fraction of reading the files of /proc. Where BPF cannot be used, fastproc reads /proc and shows the same values.
 #[derive(Debug, Parser)]
-#[command(
-    name = "fastproc",
-    version,
-    arg_required_else_help = true,
-    max_term_width = 100
-)]
-#[command(after_help = "See fastproc COMMAND --help for the options of each command.")]
+#[command(name = "fastproc", version, max_term_width = 100)]
+#[command(after_help = SHORT_AFTER_HELP)]
 #[command(after_long_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Read the proc file system that is mounted at this folder, as in a container that has the host's.
-    #[arg(long, value_name = "FOLDER", global = true)]
+    #[arg(long, value_name = "FOLDER", global = true, hide_short_help = true)]
     procfs: Option<PathBuf>,
     /// Take the cgroup hierarchy of version 2 that is mounted at this folder, where several are.
-    #[arg(long, value_name = "FOLDER", global = true)]
+    #[arg(long, value_name = "FOLDER", global = true, hide_short_help = true)]
     cgroup_root: Option<PathBuf>,
     /// Search this folder of a container runtime for names too, such as a data-root of Docker. Can be repeated.
-    #[arg(long, value_name = "FOLDER", global = true)]
+    #[arg(long, value_name = "FOLDER", global = true, hide_short_help = true)]
     container_root: Vec<PathBuf>,
 }
 
@@ -84,12 +79,16 @@ impl Cli {
     }
 }
 
+const SHORT_AFTER_HELP: &str = "\
+Without a command, fastproc shows top on a terminal, and this help elsewhere.
+fastproc COMMAND -h lists the options of a command; --help also explains them.";
+
 const AFTER_HELP: &str = "\
-See fastproc COMMAND --help for the options of each command.
+fastproc COMMAND -h lists the options of a command; --help also explains them.
 
 Examples:
   fastproc ps --top 20       List the processes with the largest CPU share
-  fastproc top               Show the processes on a screen, as they change
+  fastproc top               Show the processes on a screen, as fastproc alone does on a terminal
   fastproc exits             Show processes as they exit
   fastproc cgroups --tree    Show the cgroups and what they use
   fastproc serve             Serve metrics to Prometheus, at 127.0.0.1:9256
@@ -132,6 +131,7 @@ enum Command {
     Cat(cat::Args),
     Serve(Box<serve::Args>),
     Run(run::Args),
+    #[command(hide = true)]
     Bench(bench::Args),
     #[command(hide = true)]
     Generate(generate::Args),
@@ -200,7 +200,11 @@ fn main() -> ExitCode {
             Err(error) => failed(&error),
         };
     }
-    let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
+    let mut arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
+    if arguments.len() < 2 {
+        let shows_top = io::stdin().is_terminal() && io::stdout().is_terminal();
+        arguments.push(if shows_top { "top" } else { "-h" }.into());
+    }
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => return answer(&usage::in_our_words(error, &arguments)),

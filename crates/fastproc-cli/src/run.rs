@@ -15,7 +15,7 @@ use clap::ValueEnum;
 
 use crate::{failure::Failure, output::ReportFormat, standard};
 
-/// Run ps, top, pgrep or w of procps with process tables from records.
+/// Run the ps, top, pgrep or w of procps, with faster reading.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = AFTER_HELP)]
 #[command(
@@ -45,9 +45,9 @@ pub struct Args {
 
 const AFTER_HELP: &str = "\
 The tools of procps read processes through its library, libproc2. fastproc run substitutes a library
-that asks the service for records (fastproc serve --socket PATH), or loads BPF programs if there are
-very many processes. If neither is possible, the tools use their own library. Their output is the
-same in all cases.
+that asks the service for records (as root: fastproc serve --no-metrics --socket), or loads BPF
+programs if there are very many processes. If neither is possible, the tools use their own library.
+Their output is the same in all cases.
 
 Examples:
   fastproc run -- top

@@ -12,7 +12,7 @@ pub enum Source {
     /// The first of the following sources that works on this machine
     #[default]
     Auto,
-    /// A service, started with fastproc serve --socket
+    /// A service, started as root with fastproc serve --no-metrics --socket
     Service,
     /// A BPF program that walks the tasks (Linux 6.7 and later)
     Bpf,

@@ -26,7 +26,7 @@ use crate::{
     terminal,
 };
 
-/// Show processes on a screen that is refreshed.
+/// Show processes on a screen, as they change.
 ///
 /// The keys are those of htop and top; h lists them. Shares and rates cover the time between two refreshes.
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,4 @@
-//! The report of `fastproc doctor` as text: a line for each topic; the last one says what to do.
+//! The report of `fastproc doctor` as text: a line for each topic; the first says what to do.
 
 use std::io::{self, Write};
 
@@ -7,6 +7,10 @@ use super::{CountersReport, Privileges, Report, Source};
 /// Writes at most a dozen lines.
 pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let mut line = |name: &str, text: String| writeln!(out, "{name:<12}{text}");
+    let mut told = Told::default();
+    for (at, advice) in advice(report).into_iter().enumerate() {
+        line(if at == 0 { "to do" } else { "" }, advice)?;
+    }
     line(
         "kernel",
         format!("{} ({})", report.kernel, report.architecture),
@@ -17,42 +21,58 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let text = "a single ps reads /proc: for so few processes that is cheaper than loading BPF programs";
         line("", text.into())?;
     }
-    for source in report.sources.iter().filter(|source| !source.usable) {
-        // The service has its own line.
-        if source.source != "service" {
-            let error = source.error.as_deref().unwrap_or_default();
-            line("", format!("not {}: {}", source.source, first_line(error)))?;
+    // The service has its own line.
+    let refused = |source: &&Source| !source.usable && source.source != "service";
+    for source in report.sources.iter().filter(refused) {
+        let mut reason = told.why(source.error.as_deref(), ": ");
+        if reason.is_empty() {
+            reason += ", for the same reason";
         }
+        line("", format!("not {}{reason}", source.source))?;
     }
     line("service", service(report))?;
     line("memory", resident_set(report).into())?;
     line("records", records(report))?;
-    line("counters", counters(&report.counters))?;
-    line("exits", exits(report))?;
-    line("cgroups", cgroups(report))?;
-    line("to do", advice(report).into())
+    line("counters", counters(&report.counters, &mut told))?;
+    line("exits", exits(report, &mut told))?;
+    line("cgroups", cgroups(report, &mut told))
 }
 
-/// The JSON has the full explanations.
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// The reasons that are in the report so far.
+#[derive(Default)]
+struct Told(Vec<String>);
+
+impl Told {
+    /// The reason in an error, after this text; nothing if the report has it.
+    fn why(&mut self, error: Option<&str>, before: &str) -> String {
+        let (reason, _) = parts(error.unwrap_or_default());
+        if reason.is_empty() || self.0.iter().any(|told| told == reason) {
+            return String::new();
+        }
+        self.0.push(reason.into());
+        format!("{before}{reason}")
+    }
 }
 
-fn cgroups(report: &Report) -> String {
+/// What is wrong, and what helps. The JSON has the full explanation.
+fn parts(error: &str) -> (&str, Option<&str>) {
+    let line = error.lines().next().unwrap_or_default();
+    line.split_once("; ")
+        .map_or((line, None), |(reason, advice)| (reason, Some(advice)))
+}
+
+fn cgroups(report: &Report, told: &mut Told) -> String {
     let cgroups = &report.cgroups;
-    let error = cgroups.error.as_deref().map(first_line).unwrap_or_default();
+    let error = cgroups.error.as_deref();
     let Some(source) = cgroups.source else {
-        return format!("not read: {error}");
+        return "not read".to_owned() + &told.why(error, ": ");
     };
     let mut text = format!("{} from {source}", cgroups.count);
     if !cgroups.absent_controllers.is_empty() {
         let absent = cgroups.absent_controllers.join(", ");
         text = text + "; not on version 2, so not known: " + &absent;
     }
-    if !error.is_empty() {
-        text = text + "; not bpf: " + error;
-    }
-    text
+    text + &told.why(error, "; not bpf: ")
 }
 
 fn privileges(privileges: &Privileges) -> String {
@@ -79,13 +99,12 @@ fn processes(report: &Report) -> String {
         .find(|source| source.source == report.source);
     let load = used.and_then(|source| source.load_ms);
     let load = load.map_or(String::new(), |ms| format!(", loaded in {ms:.0} ms"));
-    let (source, missed) = (report.source, report.missed as usize);
-    let shown = if missed == 0 {
-        format!("all {} from {source}{load}", report.processes)
-    } else {
-        let rest = report.processes.saturating_sub(missed);
-        format!("{rest} from {source}{load}, and {missed}, which its walk missed, from /proc")
+    let (source, missed) = (report.source, report.missed);
+    let missed = match missed {
+        0 => String::new(),
+        missed => format!(" ({missed} from /proc)"),
     };
+    let shown = format!("all {} from {source}{missed}{load}", report.processes);
     let is_other = |source: &&Source| source.usable && source.source != report.source;
     let others = report.sources.iter().filter(is_other);
     let others: Vec<_> = others.map(|source| source.source).collect();
@@ -102,13 +121,13 @@ fn service(report: &Report) -> String {
     let socket = service.socket.as_deref().unwrap_or("any socket");
     let (Some(version), Some(pid), Some(source)) = (&service.version, service.pid, &service.source)
     else {
-        return format!("none: no service answers at {socket}");
+        return format!("none answers at {socket}");
     };
     let shares = match (service.shares, &service.error) {
         (Some(shares), _) => format!("shows this user {shares}"),
         (None, error) => {
             let error = error.as_deref().unwrap_or("no reason given");
-            format!("refuses: {}", first_line(error))
+            format!("refuses: {}", error.lines().next().unwrap_or_default())
         }
     };
     let exporter = service
@@ -138,9 +157,9 @@ fn records(report: &Report) -> String {
     }
 }
 
-fn counters(counters: &CountersReport) -> String {
-    if let Some(error) = &counters.error {
-        return format!("from the kernel's files: {}", first_line(error));
+fn counters(counters: &CountersReport, told: &mut Told) -> String {
+    if counters.error.is_some() {
+        return "from the kernel's files".to_owned() + &told.why(counters.error.as_deref(), ": ");
     }
     let lines = counters.lines.iter();
     let from_text = lines.filter(|line| line.from == "text").count();
@@ -148,25 +167,30 @@ fn counters(counters: &CountersReport) -> String {
     format!("{all} lines, {from_text} of them from the kernel's text; --counters lists them")
 }
 
-fn exits(report: &Report) -> String {
-    match &report.exits.error {
+fn exits(report: &Report, told: &mut Told) -> String {
+    match report.exits.error.as_deref() {
         None => "recorded".into(),
         Some(_) if report.exits.by_service => "recorded by the service, without execs".into(),
-        Some(error) => format!("not recorded: {}", first_line(error)),
+        error => "not recorded".to_owned() + &told.why(error, ": "),
     }
 }
 
-fn advice(report: &Report) -> &'static str {
-    let privileges = &report.privileges;
+fn advice(report: &Report) -> Vec<String> {
     let served = report.service.shares.is_some();
-    let reads_by_bpf = report.source.starts_with("bpf");
-    if served || reads_by_bpf {
-        "nothing"
-    } else if privileges.cap_bpf && privileges.cap_perfmon {
-        "fix the reason above why BPF was refused; until then fastproc reads /proc, with the same values"
-    } else {
-        "as root, run fastproc serve --socket --no-metrics for all users; or grant CAP_BPF and CAP_PERFMON"
+    if served || report.source.starts_with("bpf") {
+        return vec!["nothing".into()];
     }
+    let refused = report.sources.iter().find(|source| !source.usable);
+    let error = refused.and_then(|source| source.error.as_deref());
+    let (reason, advice) = parts(error.unwrap_or_default());
+    let advice = advice.unwrap_or(reason);
+    let privileges = &report.privileges;
+    if privileges.cap_bpf && privileges.cap_perfmon {
+        let until = "until then fastproc reads /proc, with the same values";
+        return vec![advice.into(), until.into()];
+    }
+    let start = "start the service, for all users; as root: fastproc serve --no-metrics --socket";
+    vec![start.into(), format!("or {advice}")]
 }
 
 /// A line for each counter of the machine.
@@ -203,6 +227,14 @@ mod tests {
     use crate::doctor::CounterLine;
 
     #[test]
+    fn a_reason_is_told_once_and_without_its_advice() {
+        let mut told = Told::default();
+        let error = "a capability is missing; run as root\nthe log";
+        let texts = [error, "it is old", error].map(|error| told.why(Some(error), ": "));
+        assert_eq!(texts, [": a capability is missing", ": it is old", ""]);
+    }
+
+    #[test]
     fn names_the_capabilities_that_are_held() {
         let held = Privileges {
             uid: 5,
@@ -230,6 +262,6 @@ mod tests {
             latency_knob: true,
             lines: ["bpf", "bpf", "text"].map(line).into(),
         };
-        assert!(counters(&report).starts_with("3 lines, 1 of them from"));
+        assert!(counters(&report, &mut Told::default()).starts_with("3 lines, 1 of them from"));
     }
 }

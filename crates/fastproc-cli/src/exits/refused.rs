@@ -5,7 +5,7 @@
 pub enum Refused {
     #[error(
         "this process cannot record exits, and there is no service that does \
-         (as root, fastproc serve --socket --no-metrics starts one)"
+         (start one as root: fastproc serve --no-metrics --socket)"
     )]
     Exits(#[source] fastproc::Error),
     #[error(

@@ -84,27 +84,19 @@ impl fmt::Display for Summary<'_> {
             write!(f, " and {}", Counted(ended, "exit", "exits"))?;
         }
         let milliseconds = stats.took.as_secs_f64() * 1e3;
-        write!(f, " from {} in {milliseconds:.3} ms", stats.source)?;
+        write!(f, " from {}", stats.source)?;
+        // Some changed while the walk read them, or were not on its way; that is no fault.
+        let from_proc = stats.torn + stats.missed;
+        if from_proc > 0 {
+            write!(f, " ({from_proc} from /proc)")?;
+        }
+        write!(f, " in {milliseconds:.3} ms")?;
         if self.shown < rows {
             write!(f, ", showed {}", self.shown)?;
         }
         if stats.lost_exits > 0 {
             let lost = stats.lost_exits as usize;
             write!(f, "; {} lost", Counted(lost, "exit", "exits"))?;
-        }
-        if stats.torn > 0 {
-            write!(
-                f,
-                "; {} changed while being read, and read from /proc",
-                stats.torn
-            )?;
-        }
-        if stats.missed > 0 {
-            write!(
-                f,
-                "; {} missed by the walk and read from /proc",
-                stats.missed
-            )?;
         }
         if stats.left_out > 0 {
             let left_out = Counted(stats.left_out as usize, "process", "processes");
@@ -151,9 +143,8 @@ mod tests {
             threads: false,
             fallback: Some("why"),
         };
-        let read = "fastproc: read 3 processes and 2 exits from bpf in 1.500 ms";
-        let rest = "; 1 exit lost; 1 changed while being read, and read from /proc; 2 missed by the walk and read from \
-                    /proc; 4 processes left out, whose text in /proc cannot be parsed; why";
+        let read = "fastproc: read 3 processes and 2 exits from bpf (3 from /proc) in 1.500 ms";
+        let rest = "; 1 exit lost; 4 processes left out, whose text in /proc cannot be parsed; why";
         assert_eq!(summary(5).line(), format!("{read}{rest}"));
         assert_eq!(summary(4).line(), format!("{read}, showed 4{rest}"));
     }

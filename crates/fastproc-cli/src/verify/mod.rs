@@ -26,14 +26,15 @@ use self::{
     tally::{Counts, Example, FieldCounts, Tally},
 };
 
-/// Compare every field of every process, and every counter of the machine, with the kernel's own files.
+/// Compare all values with the kernel's own files.
 ///
-/// The command reads the kernel's file before, between and after two snapshots. A value that did not change but differs is read
-/// again, up to seven times, and counts as wrong if it differs each time. A value that changed is wrong if the kernel cannot
-/// have shown it: a counter outside of the range between the kernel's values before and after; or an id, name, list or mask that
-/// the kernel showed neither in up to 21 reads nor in thousands more reads of that process alone. Sizes, addresses, signals,
-/// context switches and the activity of a thread can have had any value while they changed; they count as in motion, which
-/// proves nothing. Whole texts are compared byte for byte.
+/// It compares every field of every process, and every counter of the machine. The command reads the kernel's file before,
+/// between and after two snapshots. A value that did not change but differs is read again, up to seven times, and counts as wrong
+/// if it differs each time. A value that changed is wrong if the kernel cannot have shown it: a counter outside of the range
+/// between the kernel's values before and after; or an id, name, list or mask that the kernel showed neither in up to 21 reads
+/// nor in thousands more reads of that process alone. Sizes, addresses, signals, context switches and the activity of a thread
+/// can have had any value while they changed; they count as in motion, which proves nothing. Whole texts are compared byte for
+/// byte.
 ///
 /// With --cgroups it compares the files of all cgroups of version 2 in the same way; the kernel's texts are around each snapshot.
 ///

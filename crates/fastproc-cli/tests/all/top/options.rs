@@ -2,7 +2,8 @@
 
 use std::process::{Child, Command, Output};
 
-use super::recording::made_up;
+use super::{recording::made_up, terminal::Terminal};
+use crate::common;
 
 /// `fastproc top` with these options, without a user's settings.
 fn top(options: &[&str]) -> Output {
@@ -145,4 +146,13 @@ fn the_tables_of_a_recording_end_with_it() {
         .map(|line| &line[..8])
         .collect();
     assert_eq!(times, ["09:30:01", "09:30:02", "09:30:03"], "{text}");
+}
+
+#[test]
+fn the_command_alone_is_top_on_a_terminal_and_the_short_help_elsewhere() {
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_fastproc")]);
+    command.env("XDG_CONFIG_HOME", "/proc/nowhere");
+    Terminal::run(24, 80, command).until_shown("Quit");
+    assert!(!common::output(&[]).contains("Examples:"));
 }

@@ -8,7 +8,7 @@ use std::{io, path::PathBuf, time::Duration};
 pub enum Error {
     /// Nothing listens on the socket.
     #[error(
-        "no service at {0} (`sudo fastproc serve --no-metrics --socket {0}` starts one)",
+        "no service at {0} (start one as root: fastproc serve --no-metrics --socket {0})",
         path.display()
     )]
     NotThere {
