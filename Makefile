@@ -3,10 +3,12 @@
 CARGO ?= cargo
 # Where cargo builds.
 TARGET = $(shell $(CARGO) metadata --format-version 1 --no-deps --offline | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# Arguments for `make run`, as in: make run ARGS="ps --top 10"
-ARGS ?= ps
+# Arguments for `make run`, as in: make run ARGS="exits --for 10s"
+ARGS ?= ps --top 20
+# Where `make install` installs; DESTDIR comes before it in a package.
+PREFIX ?= /usr/local
 
-.PHONY: help build run check test test-live lint check-unsafe bench deb man screenshots clean
+.PHONY: help build run install check test test-live lint check-unsafe bench deb man screenshots clean
 help:
 	@sed -n 's/^##  *//p' $(MAKEFILE_LIST)
 
@@ -15,11 +17,19 @@ build:
 	scripts/setup build
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter
 
-## make run            builds quickly, without much optimization, and lists the processes by CPU; ARGS="top" runs another command
+## make run            builds quickly, without much optimization, and shows the twenty busiest processes; ARGS="top" runs another command
 run:
 	scripts/setup build
 	$(CARGO) build --profile quick --locked -p fastproc-cli
 	@"$(TARGET)/quick/fastproc" $(ARGS)
+	@echo; echo "this was $(TARGET)/quick/fastproc; make install builds a faster one and installs it"
+
+## make install        builds and installs all but the libraries for C and Python, into PREFIX=/usr/local, by sudo if need be; DESTDIR comes before it
+install: man procps
+	packaging/stage "$(TARGET)/release" "$(TARGET)/stage"
+	@strip "$(TARGET)"/stage/bin/*
+	@to="$(DESTDIR)$(PREFIX)"; until [ -e "$$to" ]; do to=$$(dirname "$$to"); done; \
+	[ -w "$$to" ] || sudo=sudo; $$sudo env DESTDIR="$(DESTDIR)" "$(TARGET)/stage/install" "$(PREFIX)"
 
 ## make golden         writes the golden files of fixtures/ again: what the commands print for a frozen machine
 .PHONY: golden
