@@ -15,9 +15,9 @@ HEADING = """\
 testbed of odd processes, and every line of the machine's counters with the kernel's own files. A difference from this page is a
 failure. A value counts as proven if it was equal to the kernel's and not zero. `kernels/expected.toml` has the details.
 
-The newest series moves with the archive. Until `make kernels-expected` lists it here, it is compared with the next older one: the test
-fails if a source that loads there does not load, if a counter line that BPF reads there comes from the text, if a value is wrong, or if
-fewer fields are compared. Improvements and costs are not compared.
+The newest series moves with the archive. Until `make kernels-expected` lists it here, it is compared with the next older one: the
+test fails if a source that loads there does not load, if a counter line that BPF reads there comes from the text, if a value is
+wrong, or if fewer fields are compared. Improvements and costs are not compared.
 """
 
 # Remove this once `make kernels-expected` has run every scenario on these kernels.
@@ -35,8 +35,8 @@ COST_OF_COUNTERS = """
 A machine with 255 possible CPUs, one of them online, and thousands of interrupt numbers. `stat` is what fastproc reads instead of
 `/proc/stat`, with a count for each number; `stat-kept` the same if these counts may be old (`--stat-irqs-latency`). Reading
 `/proc/stat` takes this many times as many instructions, and reading `/proc/interrupts`, which has a column for each online CPU, as
-many as the column “to interrupts” says. Below 1 the text is cheaper. The kernel prints unused numbers by copying. fastproc also reads of
-each absent CPU whether it was online since the last reading, which takes three calls before Linux 6.2.
+many as the column “to interrupts” says. Below 1 the text is cheaper. The kernel prints unused numbers by copying. fastproc also
+reads of each absent CPU whether it was online since the last reading, which takes three calls before Linux 6.2.
 """
 
 AFTER_CIRCUMSTANCES = """
