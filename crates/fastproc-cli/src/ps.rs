@@ -30,7 +30,7 @@ use crate::{
     format::{Column, Format},
     output::Output,
     privileges,
-    redraw::Redraw,
+    redraw::{self, Redraw},
     terminal,
 };
 
@@ -40,7 +40,7 @@ pub use self::{args::Args, translate::as_in_ps};
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let words = words::parse_words(&args.words)?;
     let format = args.written.format();
-    let like_ps = args.is_like_ps(&words, format);
+    let like_ps = args.is_like_ps(&words)?;
     let Plan {
         writer,
         columns,
@@ -50,6 +50,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         tree,
         needs: more,
     } = args.plan(&words, format, like_ps)?;
+    let is_table = format == Format::Table;
+    let like_ps = like_ps && is_table;
     if threads && tree {
         return Err(UsageError::TreeOfThreads.into());
     }
@@ -69,16 +71,28 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     } else {
         ps1::Tree::Lines
     });
+    let pick: Option<Sort> = match (tree && args.top.is_some(), &args.sort) {
+        (true, None) => Some("-pcpu".parse()?),
+        (true, Some(_)) => Some(sort.clone()),
+        _ => None,
+    };
     let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs() | more;
+    fields |= pick.as_ref().map_or(Fields::empty(), Sort::needs);
     fields.set(Fields::THREADS, threads);
     let of_shown = texts(columns.iter().map(|column| column.field));
     let of_all = texts(
         sort.fields()
+            .chain(pick.iter().flat_map(Sort::fields))
             .chain(args.filter.iter().flat_map(Filter::fields)),
     );
     let cmdlines = (of_shown | of_all).contains(Texts::CMDLINE);
+    let is_of_all = args.filter.is_none() && selection.is_open() && !tree;
+    let fits = is_table && !like_ps && is_of_all && args.interval.is_none();
+    let room = terminal::screen().filter(|_| fits && args.top.is_none());
+    let room = room.map(|(lines, _)| redraw::rows_of(lines));
+    let top = args.top.or(room);
     // For a few rows, the command lines are read one by one.
-    let shows_all = args.top.is_none() && args.filter.is_none() && selection.admits_all();
+    let shows_all = top.is_none() && args.filter.is_none() && selection.admits_all();
     let wanted = if shows_all { of_shown | of_all } else { of_all };
     let kept = wanted & Texts::CMDLINE;
     let mut collector = Collector::builder()
@@ -101,8 +115,10 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let mut screen = Screen {
         lookup,
         writer,
+        pick,
         sort,
-        top: args.top.unwrap_or(usize::MAX),
+        top: top.unwrap_or(usize::MAX),
+        is_cut: room.is_some(),
         selection,
         filter: args.filter,
         threads,
@@ -112,7 +128,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         repeated: args.interval.is_some(),
         quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
         warns: !args.quiet,
-        redraw: Redraw::new(args.interval.is_some() && format == Format::Table),
+        redraw: Redraw::new(args.interval.is_some() && is_table),
         sorter: if like_ps {
             <Sorter>::by_shown(ps1::write_sorted)
         } else {

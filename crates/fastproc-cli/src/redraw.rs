@@ -14,6 +14,13 @@ const HEADING_LINES: usize = 1;
 /// The summary, and the empty line before it.
 const SUMMARY_LINES: usize = 2;
 
+/// The number of rows of a table for which a terminal with this many lines has room.
+pub fn rows_of(lines: usize) -> usize {
+    lines
+        .saturating_sub(CURSOR_LINES + HEADING_LINES + SUMMARY_LINES)
+        .max(1)
+}
+
 /// The part of the screen with the table.
 #[derive(Debug)]
 pub struct Redraw {
@@ -40,9 +47,7 @@ impl Redraw {
     /// The number of rows for which the terminal has room.
     pub fn rows(&self) -> usize {
         let (lines, _) = terminal::screen().unwrap_or(self.size);
-        lines
-            .saturating_sub(CURSOR_LINES + HEADING_LINES + SUMMARY_LINES)
-            .max(1)
+        rows_of(lines)
     }
 
     /// Draws a table, whose lines must not be wider than the terminal, and the summary below it.

@@ -18,7 +18,7 @@ use crate::{
 /// fastproc ps reads every process in one pass and from one source. Without --interval, the CPU share of a process covers its
 /// lifetime, as in ps(1). With --interval, all shares and rates cover the last interval.
 #[derive(Debug, clap::Args)]
-#[command(max_term_width = 100, after_help = help::SHORT, after_long_help = help::long())]
+#[command(max_term_width = 100, after_help = help::short(), after_long_help = help::long())]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
     /// Options of ps(1) without a dash, such as aux or ax, and process ids.
@@ -46,7 +46,7 @@ pub struct Args {
     /// The second field orders rows that are equal in the first, and so on; rows that are equal in all of them are ordered by
     /// process id. Rows without a value come last.
     ///
-    /// The default is -pcpu; with --tree or the columns of ps(1) it is pid.
+    /// The default is -pcpu; with --tree or the output of ps(1) it is pid.
     #[arg(
         long,
         value_name = "[-]FIELD,…",
@@ -56,7 +56,9 @@ pub struct Args {
     )]
     pub(super) sort: Option<String>,
 
-    /// Show only the first N rows.
+    /// Show only the first N rows; with --tree, the N rows that use most, or are first by --sort, and their ancestors.
+    ///
+    /// Without it a terminal gets as many rows as fit, and all rows of a selection, a filter or a tree; -e selects all.
     #[arg(long, value_name = "N")]
     pub(super) top: Option<usize>,
 
@@ -106,7 +108,7 @@ pub struct Args {
 
     /// Do not print a summary to standard error.
     ///
-    /// By default the summary is printed only if standard output is a terminal and the columns are not those of ps(1).
+    /// By default the summary is printed only if standard output is a terminal and the output is not that of ps(1).
     #[arg(long)]
     pub(super) quiet: bool,
 
@@ -130,11 +132,11 @@ pub(super) struct AsInPs {
     ///
     /// Text after = replaces the heading; without text there is no heading. A number after a colon is the width. A list can
     /// have codes of AIX instead, as in '%p %y %c'.
-    #[arg(short = 'o', value_name = "COLUMN,…", conflicts_with = "fields")]
+    #[arg(short = 'o', value_name = "COLUMN,…")]
     pub(super) columns: Vec<String>,
 
     /// Show these columns between the process id and the state, terminal, time and command.
-    #[arg(short = 'O', value_name = "COLUMN,…", conflicts_with_all = ["fields", "columns"])]
+    #[arg(short = 'O', value_name = "COLUMN,…", conflicts_with = "columns")]
     pub(super) inserted: Vec<String>,
 
     /// Select every process.

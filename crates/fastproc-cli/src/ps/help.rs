@@ -5,14 +5,23 @@ use fastproc_columns::FIELDS;
 
 use crate::{completed::completed, format::Column};
 
-/// The text for `-h`.
-pub const SHORT: &str = "\
+/// Which arguments choose whose output.
+const RULE: &str =
+    "  ps(1)'s     a word without a dash, as in aux; -o -O -f -F -l -j -y -c -M -L -T -H --forest,
+              and -P -w -n --cols --context
+  fastproc's  --fields --top --filter --tree, and neither of both
+  either      selections (-e -p -C -u -t --ppid …), --sort, --interval, --json, --format, …
+";
+
+const SHORT: &str = "\
 Examples:
   fastproc ps --top 20
   fastproc ps --interval 1 --top 20 --fields pid,pcpu,read/s,write/s,cmdline
   fastproc ps --filter 'rss > 100M && user != root' --sort -rss
   fastproc ps aux
 
+Whose output it is; arguments of both cannot be combined:
+{rule}
 See --help for fields, filters, output formats and the exit status.";
 
 const LONG: &str = r#"Fields:
@@ -44,14 +53,13 @@ Filters:
 
 As in ps(1):
   The options of ps(1) work as in ps(1), with and without a dash: ps aux, -ef, axjf, -eLf,
-  -eo pid=,rss,args, -p PID u, -O rss, -H, --forest. The output is the same: headings, sizes in KiB,
-  widths and order. Without -e, ax or a selection, they show your processes on this terminal.
+  -eo pid=,rss,args, -p PID u, -O rss, -H, --forest. Its output is the same: headings, sizes in KiB,
+  widths and order, and without -e, ax or a selection your processes on this terminal.
 
-  Options without a dash, -o, -O, -f, -F, -l, -j, -c, -P, -M, -L, -T, -H and --forest always give the
-  columns of ps(1). Options that only select or sort do so unless --top, --filter, --interval,
-  --threads or --tree is given; these five show every process, in fastproc's own columns. --fields
-  always gives fastproc's own columns, and so do JSON and CSV. -o also takes fields that ps(1) does
-  not have, each as wide as necessary.
+  The arguments choose whose output it is; those of both cannot be combined:
+{rule}
+  JSON and CSV of the output of ps(1) have the same rows, and the fields with these names. -o also
+  takes fields that ps(1) does not have, each as wide as necessary.
 
   These differ from ps(1): the variables PS_FORMAT, PS_PERSONALITY, CMD_ENV and the like have no
   effect. With -q a process that the list names twice is shown once. -s and --ppid accept
@@ -101,6 +109,11 @@ Exit status:
 const INDENT: usize = 28;
 const WIDTH: usize = 98;
 
+/// The text for `-h`.
+pub fn short() -> String {
+    SHORT.replace("{rule}", RULE)
+}
+
 /// The text for `--help`.
 pub fn long() -> String {
     let mut fields = String::new();
@@ -131,6 +144,7 @@ pub fn long() -> String {
         fields.push('\n');
     }
     LONG.replace("{fields}\n", &fields)
+        .replace("{rule}\n", RULE)
 }
 
 /// The names of fields, for shell completion.

@@ -20,6 +20,8 @@ use crate::{
 /// A combination of arguments that is not possible.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UsageError {
+    #[error("'{0}' chooses the output of ps(1), and {1} chooses fastproc's; leave out one of them")]
+    Both(String, &'static str),
     #[error("cannot sort by the rate '{0}' without an interval; give one, as in --interval 1")]
     Rate(&'static str),
     #[error("--exited shows processes, not threads; leave out --exited, or --threads, -L, -T or H")]
@@ -60,53 +62,50 @@ const OF_THREADS: &str = "pid,tid,user,state,pcpu,processor,etime,time,comm";
 const WIDE: u32 = 132;
 
 impl Args {
-    /// Whether an argument chooses columns of ps(1).
-    fn names_columns_of_ps(&self, words: &Words) -> bool {
+    /// The first argument that chooses the output of ps(1).
+    fn of_ps(&self, words: &Words) -> Option<&str> {
         let ps = &self.as_in_ps;
-        words.any
-            || !(ps.columns.is_empty() && ps.inserted.is_empty())
-            || ps.full
-            || ps.extra_full
-            || ps.long
-            || ps.jobs
-            || ps.class
-            || ps.processor
-            || ps.label
-            || ps.context
-            || ps.indented
-            || ps.forest
-            || ps.lwp
-            || ps.spid
+        let word = self.words.first().filter(|_| words.any);
+        let options = [
+            (!ps.columns.is_empty(), "-o"),
+            (!ps.inserted.is_empty(), "-O"),
+            (ps.full, "-f"),
+            (ps.extra_full, "-F"),
+            (ps.long, "-l"),
+            (ps.jobs, "-j"),
+            (ps.class, "-c"),
+            (ps.processor, "-P"),
+            (ps.label, "-M"),
+            (ps.context, "--context"),
+            (ps.indented, "-H"),
+            (ps.forest, "--forest"),
+            (ps.lwp, "-L"),
+            (ps.spid, "-T"),
+            (ps.wide > 0, "-w"),
+            (ps.cols.is_some(), "--cols"),
+            (ps.numbers, "-n"),
+        ];
+        word.map(String::as_str).or_else(|| first(&options))
     }
 
-    /// Whether an option of ps(1) selects or orders rows.
-    fn selects_as_ps(&self, selection: &Selection) -> bool {
-        let ps = &self.as_in_ps;
-        !selection.admits_all()
-            || ps.every
-            || ps.wide > 0
-            || ps.cols.is_some()
-            || ps.numbers
-            || self.sort.is_some()
-            || self.written.no_headers
+    /// The first option that chooses the output of fastproc.
+    fn of_fastproc(&self) -> Option<&'static str> {
+        first(&[
+            (!self.fields.is_empty(), "--fields"),
+            (self.top.is_some(), "--top"),
+            (self.filter.is_some(), "--filter"),
+            (self.tree, "--tree"),
+        ])
     }
 
-    /// Whether there is an option that ps(1) lacks.
-    fn is_own(&self) -> bool {
-        self.threads
-            || self.tree
-            || self.top.is_some()
-            || self.filter.is_some()
-            || self.interval.is_some()
-    }
-
-    /// Whether the output is that of ps(1).
-    pub(super) fn is_like_ps(&self, words: &Words, format: Format) -> bool {
-        let selection = &self.selection(words);
-        format == Format::Table
-            && self.fields.is_empty()
-            && (self.names_columns_of_ps(words)
-                || (self.selects_as_ps(selection) && !self.is_own()))
+    /// Whether the columns and the selection are those of ps(1).
+    pub(super) fn is_like_ps(&self, words: &Words) -> Result<bool, UsageError> {
+        match (self.of_ps(words), self.of_fastproc()) {
+            (Some(of_ps), Some(own)) => {
+                Err(UsageError::Both(of_ps.escape_debug().to_string(), own))
+            }
+            (of_ps, _) => Ok(of_ps.is_some()),
+        }
     }
 
     /// The processes that lists and letters select.
@@ -188,7 +187,7 @@ impl Args {
         let threads = self.threads || words.threads || ps.lwp || ps.spid;
         let tree = self.tree || words.tree || ps.indented || ps.forest;
         let mut selection = self.selection(words);
-        if like_ps && selection.is_open() && !self.is_own() {
+        if like_ps && selection.is_open() {
             selection.choose(if words.any {
                 Choice::Bsd {
                     others: false,
@@ -198,8 +197,7 @@ impl Args {
                 Choice::OwnOnTerminal
             });
         }
-        let names_columns = self.fields.is_empty() && self.names_columns_of_ps(words);
-        let of_ps = if names_columns || like_ps {
+        let of_ps = if like_ps {
             self.columns_of_ps(words)?
         } else {
             Vec::new()
@@ -212,7 +210,8 @@ impl Args {
         } else {
             ps1::own(&of_ps)
         };
-        let needs = if like_ps {
+        let is_table_of_ps = like_ps && format == Format::Table;
+        let needs = if is_table_of_ps {
             ps1::needs(&of_ps)
         } else {
             Fields::empty()
@@ -228,7 +227,7 @@ impl Args {
             return Err(UsageError::InOrder.into());
         }
         let sort = sort.unwrap_or(default);
-        let sort = if like_ps {
+        let sort = if is_table_of_ps {
             let sort = ps1::sort_keys(sort);
             let by_parents = if tree { "ppid," } else { "" };
             format!("{by_parents}{sort}").parse()?
@@ -237,7 +236,7 @@ impl Args {
             own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| error))?
         };
         let headings = !(self.written.no_headers || words.no_headings);
-        let writer: Box<dyn RowWriter> = if like_ps {
+        let writer: Box<dyn RowWriter> = if is_table_of_ps {
             let wide = ps.wide.saturating_add(words.wide);
             let one_wide = Some(WIDE.max(terminal::width().unwrap_or(0) as u32));
             Box::new(ps1::Table {
@@ -272,6 +271,12 @@ impl Args {
             needs,
         })
     }
+}
+
+/// The first option that is given.
+fn first(options: &[(bool, &'static str)]) -> Option<&'static str> {
+    let given = options.iter().find(|(is_given, _)| *is_given);
+    given.map(|(_, option)| *option)
 }
 
 fn parse_columns(names: &str) -> Result<Vec<Column>, Failure> {

@@ -1,5 +1,7 @@
 //! Shows a snapshot: selects, sorts and writes its rows.
 
+use std::collections::{HashMap, HashSet};
+
 use fastproc::{Baseline, Snapshot, exits::Exit, record::Record};
 use fastproc_columns::{Filter, Lookup, Row, RowList, Sort, Sorter, forest};
 
@@ -21,8 +23,12 @@ pub struct Screen {
     pub writer: Box<dyn RowWriter>,
     /// The order of the rows.
     pub sort: Sort,
+    /// Which rows a tree shows, with their ancestors, if not all.
+    pub pick: Option<Sort>,
     /// The largest number of rows.
     pub top: usize,
+    /// Whether the height of the terminal limits it.
+    pub is_cut: bool,
     /// The processes that lists select.
     pub selection: Selection,
     /// The filter, applied after the selection.
@@ -67,9 +73,14 @@ impl Screen {
             .flatten()
             .map(Exit::to_record)
             .collect();
-        let rows = self.select(snapshot, before, &records);
+        let mut rows = self.select(snapshot, before, &records);
         let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
-        let top = self.top.min(room);
+        let mut top = self.top.min(room);
+        if let Some(pick) = &self.pick {
+            let first = self.sorter.first(pick, self.top, &rows, &mut self.lookup);
+            rows = Selected::These(with_ancestors(first.collect(), &rows));
+            top = room;
+        }
         // In a tree or a list any row may come first.
         let order = self.selection.order();
         let is_ordered = self.tree || order.is_some();
@@ -105,6 +116,7 @@ impl Screen {
             shown,
             threads: self.threads,
             fallback,
+            is_cut: self.is_cut,
         };
         let rows = Rows {
             document: summary.document(),
@@ -164,6 +176,19 @@ impl Screen {
         }
         Selected::These(rows)
     }
+}
+
+/// Rows, and their ancestors among all rows.
+fn with_ancestors<'a>(mut rows: Vec<Row<'a>>, all: &impl RowList<'a>) -> Vec<Row<'a>> {
+    let all = (0..all.len()).map(|at| all.row(at));
+    let all: HashMap<u32, Row<'_>> = all.map(|row| (row.process.pid(), row)).collect();
+    let mut known: HashSet<u32> = rows.iter().map(|row| row.process.pid()).collect();
+    for at in 0.. {
+        let Some(row) = rows.get(at) else { break };
+        let parent = all.get(&row.process.identity().ppid);
+        rows.extend(parent.filter(|parent| known.insert(parent.process.pid())));
+    }
+    rows
 }
 
 /// The rows to show.

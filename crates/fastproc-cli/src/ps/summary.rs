@@ -26,6 +26,8 @@ pub struct Summary<'a> {
     pub shown: usize,
     /// Whether each row is a thread.
     pub threads: bool,
+    /// Whether the height of the terminal limits the rows.
+    pub is_cut: bool,
     /// Why a better source is not used.
     pub fallback: Option<&'a str>,
 }
@@ -93,6 +95,7 @@ impl fmt::Display for Summary<'_> {
         write!(f, " in {milliseconds:.3} ms")?;
         if self.shown < rows {
             write!(f, ", showed {}", self.shown)?;
+            f.write_str(if self.is_cut { "; -e shows all" } else { "" })?;
         }
         if stats.lost_exits > 0 {
             let lost = stats.lost_exits as usize;
@@ -141,6 +144,7 @@ mod tests {
             ended: Some(2),
             shown,
             threads: false,
+            is_cut: false,
             fallback: Some("why"),
         };
         let read = "fastproc: read 3 processes and 2 exits from bpf (3 from /proc) in 1.500 ms";

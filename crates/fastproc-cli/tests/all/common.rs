@@ -192,7 +192,7 @@ pub fn shown_of_ended(
     mut end: impl FnMut(),
 ) -> Value {
     // Processes start and exit all the time; each lives for less than a tenth of a second.
-    let arguments = "--interval 0.3 --exited --count 10000 --format ndjson -o";
+    let arguments = "--interval 0.3 --exited --count 10000 --format ndjson --fields";
     let command = command.args(arguments.split(' '));
     let command = command.args([fields, "--filter", filter]);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");

@@ -50,7 +50,12 @@ fn inside() {
         let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         names.collect()
     };
-    let shown = rows(&["--source", "bpf-iter", "-o", "pid,ppid,pgrp,session,comm"]);
+    let shown = rows(&[
+        "--source",
+        "bpf-iter",
+        "--fields",
+        "pid,ppid,pgrp,session,comm",
+    ]);
     let others: Vec<&Value> = shown
         .iter()
         .filter(|row| row["comm"] != "fastproc")
@@ -65,7 +70,13 @@ fn inside() {
     let parents = column("ppid");
     assert!(parents.is_subset(&column("pid")), "{parents:?}");
 
-    let threads = rows(&["--source", "bpf-iter", "--threads", "-o", "pid,tid,comm"]);
+    let threads = rows(&[
+        "--source",
+        "bpf-iter",
+        "--threads",
+        "--fields",
+        "pid,tid,comm",
+    ]);
     let of_many: Vec<&Value> = threads
         .iter()
         .filter(|row| row["pid"] != row["tid"])

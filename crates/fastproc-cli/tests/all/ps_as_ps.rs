@@ -9,7 +9,6 @@ use fastproc_testbed::gate;
 
 /// `{}` is replaced by the pids, and `~` by a blank. Some are examples of the manual page.
 const CALLS: &[&str] = &[
-    "-p {}",
     "-f -p {}",
     "-fp {}",
     "-F -p {}",

@@ -37,6 +37,11 @@ fn mistakes_are_told() {
             &["ps", "-t", "no-such-tty"],
             "there is no terminal 'no-such-tty'",
         ),
+        (
+            &["ps", "aux", "--top", "3"],
+            "'aux' chooses the output of ps(1), and --top chooses fastproc's",
+        ),
+        (&["ps", "-eo", "pid", "--fields", "rss"], "'-o' chooses"),
         (&["ps", "-f", "u"], "each name a set of columns"),
         (&["ps", "axm"], "type H"),
         (
