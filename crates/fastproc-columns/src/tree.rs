@@ -21,19 +21,30 @@ pub struct Branch {
     pub depth: u32,
     /// Whether it has children.
     pub is_parent: bool,
-    /// The levels at which a sibling follows further down, as bits.
+    /// The levels at which a sibling follows further down, up to its own, as bits.
     open: u64,
 }
 
 impl Branch {
-    /// Appends the branches before a name: ` \\_ `.
+    /// Appends the branches before a name as ps(1) writes them: ` \\_ `.
     pub fn write(&self, to: &mut Vec<u8>) {
-        for level in 1..self.depth {
-            let is_open = self.open & 1 << level != 0;
-            to.extend_from_slice(if is_open { b" |  " } else { b"    " });
-        }
-        if self.depth > 0 {
-            to.extend_from_slice(b" \\_ ");
+        self.write_as([" |  ", "    ", " \\_ ", " \\_ "], to);
+    }
+
+    /// Appends them as lines: `├─ `.
+    pub fn write_lines(&self, to: &mut Vec<u8>) {
+        self.write_as(["│  ", "   ", "├─ ", "└─ "], to);
+    }
+
+    fn write_as(&self, [open, closed, fork, last]: [&str; 4], to: &mut Vec<u8>) {
+        for level in 1..=self.depth {
+            let form = match (self.open & 1 << level != 0, level == self.depth) {
+                (true, false) => open,
+                (false, false) => closed,
+                (true, true) => fork,
+                (false, true) => last,
+            };
+            to.extend_from_slice(form.as_bytes());
         }
     }
 }
@@ -123,6 +134,9 @@ impl<S: Subject> Forest<S> {
             }
             let child = self.first_child[at];
             next.is_parent = child != NONE;
+            if next.depth > 0 && sibling != NONE {
+                next.open |= 1 << next.depth;
+            }
             if hidden_below.is_some_and(|depth| next.depth <= depth) {
                 hidden_below = None;
             }
@@ -133,15 +147,9 @@ impl<S: Subject> Forest<S> {
                 }
             }
             if child != NONE {
-                let is_open = next.depth > 0 && sibling != NONE;
-                let open = next.open | u64::from(is_open) << next.depth;
                 // The deepest level has no room for more.
-                let (depth, open) = if next.depth > DEEPEST {
-                    (next.depth, next.open)
-                } else {
-                    (next.depth + 1, open)
-                };
-                self.open.push(branch(child, depth, open));
+                let depth = next.depth + u32::from(next.depth <= DEEPEST);
+                self.open.push(branch(child, depth, next.open));
             }
         }
     }

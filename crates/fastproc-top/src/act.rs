@@ -40,6 +40,8 @@ pub enum Effect {
     MarkTree,
     /// Show a list of the users.
     Users,
+    /// Show a list of what to group by.
+    Groups,
     /// Report whether exited processes can be shown.
     Exited,
 }
@@ -61,8 +63,28 @@ impl State {
         {
             text.push(character);
             *error = None;
+            self.search_while_typing();
+        } else if let (Some(Overlay::List(list)), Some(character)) =
+            (&mut self.overlay, key.character())
+            && list.typed.len() < 64
+        {
+            list.typed.push(character);
+            list.find();
         }
         None
+    }
+
+    /// Moves to the first match of what was typed so far.
+    fn search_while_typing(&mut self) {
+        if let Some(Overlay::Prompt {
+            prompt: Prompt::Search,
+            text,
+            ..
+        }) = &self.overlay
+        {
+            self.search.clone_from(text);
+            self.seek = (!text.is_empty()).then_some(0);
+        }
     }
 
     /// Performs an action, as if a key of the current place had it.
@@ -77,6 +99,7 @@ impl State {
             let room = 4096_usize.saturating_sub(text.len());
             text.extend(pasted.chars().filter(|c| !c.is_control()).take(room));
             *error = None;
+            self.search_while_typing();
         }
     }
 
@@ -140,11 +163,7 @@ impl State {
                 (settings.tree, settings.group) = (false, None);
                 self.renew_columns();
             }
-            Action::Group => {
-                settings.group = GroupBy::next(settings.group);
-                (settings.tree, settings.threads) = (false, false);
-                self.renew_columns();
-            }
+            Action::Group => return Some(Effect::Groups),
             Action::Fold => self.fold(),
             Action::KernelThreads => {
                 settings.kernel_threads = !settings.kernel_threads;
@@ -161,9 +180,16 @@ impl State {
                 if settings.exited {
                     return Some(Effect::Exited);
                 }
-                self.say("processes that exited are hidden; the header counts them");
+                self.say(
+                    "processes that exited are only counted, in the second line; x shows them",
+                );
             }
             Action::CommandLines => self.toggle_command_lines(),
+            Action::Paths => {
+                let shows = !self.shows_paths();
+                self.settings.paths = Some(shows);
+                self.say(format!("folders of programs are {}", shown(shows)));
+            }
             Action::Follow => self.follow = self.selected.filter(|_| self.follow.is_none()),
             Action::FollowPid => self.ask(Prompt::Pid, String::new()),
             Action::Mark => {
@@ -183,17 +209,38 @@ impl State {
             Action::NiceBy(by) => self.confirm(ProcessAction::NiceBy(by)),
             Action::Refresh => return Some(Effect::Refresh),
             Action::User => return Some(Effect::Users),
-            Action::Back => {
-                (self.follow, self.search) = (None, String::new());
-                let filter = self.filter_before.take().unwrap_or_default();
-                let _ = self.set_filter(&filter);
-            }
+            Action::Back => self.step_back(),
             _ => {
                 let asked = self.chosen.act(action, self.settings.words());
                 self.overlay = asked.or(self.overlay.take());
             }
         }
         None
+    }
+
+    /// Undoes the last of the choices that hide rows or move the cursor.
+    fn step_back(&mut self) {
+        if self.follow.is_some() || !self.search.is_empty() {
+            (self.follow, self.search) = (None, String::new());
+        } else if let Some((by, filter)) = self.opened.take() {
+            // It was valid before.
+            let _ = self.set_filter(&filter);
+            self.settings.group = Some(by);
+        } else if self.settings.group.is_some() {
+            self.group_by(None);
+        } else if self.settings.filter.is_empty() {
+            self.say("there is nothing to go back from; q quits");
+        } else {
+            let _ = self.set_filter("");
+        }
+    }
+
+    pub(super) fn group_by(&mut self, by: Option<GroupBy>) {
+        let settings = &mut self.settings;
+        settings.group = by;
+        (settings.tree, settings.threads) = (false, false);
+        self.chosen.window = Window::default();
+        self.renew_columns();
     }
 
     fn act_on_details(&mut self, action: Action) -> Option<Effect> {
@@ -207,6 +254,7 @@ impl State {
             }
             Action::Files => details.turn(Page::Files),
             Action::Environment => details.turn(Page::Environment),
+            Action::Fields => details.turn(Page::Fields),
             Action::Refresh => details.lines = None,
             Action::Back => self.details = None,
             _ => move_page(&mut details.window, action),
@@ -216,17 +264,37 @@ impl State {
 
     fn act_on_overlay(&mut self, action: Action) -> Option<Effect> {
         match (self.overlay.as_mut()?, action) {
-            (_, Action::Back | Action::Refuse) => self.overlay = None,
+            (overlay, Action::Back | Action::Refuse) => {
+                if matches!(
+                    overlay,
+                    Overlay::Prompt {
+                        prompt: Prompt::Search,
+                        ..
+                    }
+                ) {
+                    (self.follow, self.search, self.seek) = (None, String::new(), None);
+                    self.cgroups.follow = None;
+                }
+                self.overlay = None;
+            }
             (_, Action::Accept) => return self.accept(),
+            (Overlay::List(list), Action::Mark) => list.toggle(),
+            (Overlay::List(list), Action::Side(by)) => list.shift(by),
+            (Overlay::List(list), Action::Delete) => {
+                list.typed.pop();
+                list.find();
+            }
             (Overlay::List(List { window, .. }), action) => scroll(window, action),
             (Overlay::Help(window), action) => move_page(window, action),
             (Overlay::Prompt { text, error, .. }, Action::Delete) => {
                 text.pop();
                 *error = None;
+                self.search_while_typing();
             }
             (Overlay::Prompt { text, error, .. }, Action::DeleteLine) => {
                 text.clear();
                 *error = None;
+                self.search_while_typing();
             }
             _ => {}
         }
@@ -246,7 +314,7 @@ impl State {
             };
             match self.set_filter(&filter) {
                 Ok(()) => {
-                    self.filter_before = Some(before);
+                    self.opened = Some((by, before));
                     self.settings.group = None;
                     self.chosen.window = Window::default();
                 }
@@ -310,6 +378,8 @@ fn move_page(window: &mut Window, action: Action) {
             by(pages as isize * page);
         }
         Action::First => window.top = 0,
+        // It is drawn as far down as there are lines.
+        Action::Last => window.top = usize::MAX,
         _ => {}
     }
 }

@@ -256,6 +256,16 @@ pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     format!("{}…", kept.collect::<String>()).into()
 }
 
+/// Where the name of the program begins and ends in a command line: after the folders of its first word.
+pub fn name_in(line: &str) -> (usize, usize) {
+    let end = line.find(' ').unwrap_or(line.len());
+    // Threads of the kernel have names in brackets, which may have a slash.
+    let folder = line[..end].rfind('/').filter(|_| !line.starts_with('['));
+    let begin = folder.map_or(0, |at| at + 1);
+    // A path that ends in a slash is a name.
+    (if begin < end { begin } else { 0 }, end)
+}
+
 /// The number of columns of a text.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() {
@@ -283,8 +293,14 @@ fn in_ascii(text: &str) -> String {
         let other = match character {
             '·' => '.',
             '…' => '~',
-            '▽' => 'v',
-            '△' => '^',
+            '▼' => 'v',
+            '▲' => '^',
+            '│' | '├' => '|',
+            '└' => '`',
+            '─' => '-',
+            '●' => 'o',
+            '°' => ' ',
+            '┌' | '┐' | '┘' => '+',
             _ => height.map_or('?', |height| ASCII_HEIGHTS[height]),
         };
         let (_, wide) = placed(character);
@@ -355,7 +371,7 @@ mod tests {
 
     #[test]
     fn text_takes_as_many_columns_in_ascii() {
-        let text = "a▁█·…▽進\u{301}é";
+        let text = "a▁█·…▼進\u{301}é";
         let ascii = in_ascii(text);
         assert_eq!(ascii, "a.@.~v???");
         assert_eq!(width(text), ascii.len());

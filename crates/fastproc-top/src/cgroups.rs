@@ -62,9 +62,10 @@ impl Table {
     pub fn seek(&mut self, rows: &Rows<'_>, text: &str, direction: i32) -> bool {
         let needle = text.to_lowercase();
         let count = rows.len();
-        // Round about, and itself last.
+        // Round about, and itself last; while the text is typed, first.
         let place = |step: usize| match direction {
             ..0 => (self.chosen.window.cursor + count - step) % count,
+            0 => (self.chosen.window.cursor + step - 1) % count,
             _ => (self.chosen.window.cursor + step) % count,
         };
         let has = |&place: &usize| {

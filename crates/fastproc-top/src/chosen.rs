@@ -101,6 +101,8 @@ impl<S: Subject> Chosen<S> {
         let text = format!("{sign}{}", field.name);
         if let Ok(sort) = text.parse() {
             (self.sort, *words) = (sort, text);
+            // A process that is followed stays in view.
+            (self.window.cursor, self.window.top) = (0, 0);
         }
     }
 
@@ -108,6 +110,18 @@ impl<S: Subject> Chosen<S> {
     pub fn sorted(&self) -> (&'static str, bool) {
         let (field, descending) = self.sort.first();
         (field.name, descending)
+    }
+
+    /// A line for each field, with its choice; those of the columns come first.
+    fn fields(&self, choice: impl Fn(&'static Field<S>, bool) -> Choice) -> Vec<(String, Choice)> {
+        let is_shown = |field: &Field<S>| self.columns.iter().any(|shown| shown.name == field.name);
+        let others = S::fields().iter().filter(|field| !is_shown(field));
+        let all = self.columns.iter().copied().chain(others);
+        let line = |field: &'static Field<S>| {
+            let line = format!("{:<18} {}", field.name, field.help);
+            (line, choice(field, is_shown(field)))
+        };
+        all.map(line).collect()
     }
 
     /// The groups of fields that columns, order and filter need.
@@ -142,17 +156,15 @@ impl<S: Subject> Chosen<S> {
             }
             Action::ChooseSort => {
                 let (now, _) = self.sorted();
-                let fields = S::fields().iter();
-                let at = fields.clone().position(|field| field.name == now);
-                let items = fields.map(|field| {
-                    let line = format!("{:<20} {}", field.name, field.help);
-                    (line, Choice::Sort(field.name))
-                });
-                return Some(List::new("Sort by", items.collect(), at.unwrap_or(0)).into());
+                let items = self.fields(|field, _| Choice::Sort(field.name));
+                let at = items
+                    .iter()
+                    .position(|(_, choice)| *choice == Choice::Sort(now));
+                return Some(List::new("Sort by", items, at.unwrap_or(0)).into());
             }
             Action::Columns => {
-                let names: Vec<_> = self.columns.iter().map(|field| field.name).collect();
-                return Some(Prompt::Columns.with(names.join(",")));
+                let items = self.fields(|field, is_shown| Choice::Column(field.name, is_shown));
+                return Some(List::new("Columns", items, 0).into());
             }
             Action::Filter => return Some(Prompt::Filter.with(filter.clone())),
             _ => {}

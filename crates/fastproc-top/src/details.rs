@@ -1,5 +1,7 @@
 //! One process in detail: the user's choices, and the values read.
 
+use std::collections::HashSet;
+
 use fastproc::{Fields, Process};
 use fastproc_columns::{Lookup, Row};
 
@@ -21,7 +23,7 @@ pub const FIELDS: Fields = Fields::TOP
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// Its history and its fields.
+    /// What it is, and its history.
     Overview,
     /// Its threads.
     Threads,
@@ -31,16 +33,19 @@ pub enum Page {
     Files,
     /// Its environment.
     Environment,
+    /// All its fields.
+    Fields,
 }
 
 impl Page {
     /// All pages, from left to right.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Overview,
         Self::Threads,
         Self::Limits,
         Self::Files,
         Self::Environment,
+        Self::Fields,
     ];
 
     /// Its title.
@@ -51,6 +56,7 @@ impl Page {
             Self::Limits => "Limits",
             Self::Files => "Files",
             Self::Environment => "Environment",
+            Self::Fields => "Fields",
         }
     }
 }
@@ -118,6 +124,8 @@ impl Histories {
 pub struct Watched {
     now_ns: u64,
     processes: Recent<Id, Histories>,
+    /// The processes of the last table, which get histories also while something else is shown.
+    shown: HashSet<Id>,
 }
 
 impl Watched {
@@ -127,13 +135,28 @@ impl Watched {
         self.processes.look();
     }
 
-    /// Whether there was a new snapshot since the last call.
-    pub fn takes(&mut self) -> bool {
-        self.processes.takes()
+    /// Adds the changes of the rows of a table, once for each snapshot.
+    pub fn take(&mut self, rows: &[Row<'_>]) {
+        if self.processes.takes() {
+            self.shown = rows.iter().map(Id::from_row).collect();
+            for row in rows {
+                self.push(row);
+            }
+        }
+    }
+
+    /// Adds the changes of this process and of those of the last table, while that is not shown.
+    pub fn keep_up<'r>(&mut self, rows: impl Iterator<Item = Row<'r>>, shown: Option<Id>) {
+        self.shown.extend(shown);
+        for row in rows {
+            if self.shown.contains(&Id::from_row(&row)) {
+                self.push(&row);
+            }
+        }
     }
 
     /// Adds the changes of a process, unless that was done.
-    pub fn push(&mut self, row: &Row<'_>) {
+    fn push(&mut self, row: &Row<'_>) {
         let is_there = row.change.is_none_or(|change| change.exit.is_none());
         if row.thread.is_some() || !is_there {
             return;

@@ -54,6 +54,7 @@ impl Painter {
         sheet.is_ascii = state.is_ascii;
         let mut canvas = Canvas::new(sheet);
         let (width, height) = (canvas.area.width, canvas.area.height);
+        state.fit(width);
         if let Some(cgroups) = view.cgroups.filter(|_| state.settings.cgroups.shown) {
             self.paint_cgroups(&mut canvas, view, &cgroups, state, lookup, title, theme);
         } else if let Some(shown) = &mut state.details {
@@ -78,9 +79,7 @@ impl Painter {
             } else {
                 picked.rows.len()
             };
-            if self.watched.takes() {
-                picked.rows.iter().for_each(|row| self.watched.push(row));
-            }
+            self.watched.take(&picked.rows);
             if header_height > 0 {
                 let header = self.header(view, state, title, theme, picked.tally);
                 header.draw(&mut canvas.lines(0, header_height), height);
@@ -183,6 +182,7 @@ impl Painter {
             histories: &self.histories,
             title,
             each_cpu: state.settings.each_cpu,
+            has_high_graphs: !state.is_text,
             theme,
         }
     }

@@ -106,9 +106,11 @@ pub enum Action {
     Idle,
     /// Show command lines, or names.
     CommandLines,
+    /// Show the folders of programs, or not.
+    Paths,
     /// Choose columns.
     Columns,
-    /// Group by the next property.
+    /// Choose what to group by.
     Group,
     /// Edit the filter.
     Filter,
@@ -136,6 +138,8 @@ pub enum Action {
     Files,
     /// Show its environment.
     Environment,
+    /// Show all its fields.
+    Fields,
     /// Show the next or previous page of details.
     Tab(i32),
     /// Send a signal.
@@ -173,8 +177,8 @@ pub enum Action {
 /// A line of the table.
 #[derive(Debug)]
 pub struct Binding {
-    /// The place where it applies.
-    pub place: Place,
+    /// The places where it applies.
+    pub places: &'static [Place],
     /// The keys.
     pub keys: &'static [Key],
     /// What they do.
@@ -187,9 +191,14 @@ use Action as A;
 use KeyCode as C;
 use Place::{Cgroup, Cgroups, Details, Help, List, Prompt, Question, Table};
 
-const fn bind(place: Place, keys: &'static [Key], action: Action, help: &'static str) -> Binding {
+const fn bind(
+    places: &'static [Place],
+    keys: &'static [Key],
+    action: Action,
+    help: &'static str,
+) -> Binding {
     Binding {
-        place,
+        places,
         keys,
         action,
         help,
@@ -212,181 +221,153 @@ const fn ctrl(character: char) -> Key {
     Key::control(character)
 }
 
+const TABLES: &[Place] = &[Table, Cgroups];
+const ONE: &[Place] = &[Details, Cgroup];
+const PAGES: &[Place] = &[Details, Cgroup, Help];
+const PROCESSES: &[Place] = &[Table, Details];
+const SCREENS: &[Place] = &[Table, Details, Cgroups, Cgroup];
+
 /// All bindings. Functions that htop or top has too have the same keys here.
 #[rustfmt::skip]
 pub static BINDINGS: &[Binding] = &[
-    bind(Table, &[k(C::Up), ctrl('p')], A::Move(-1), "up; the cursor keeps its row (F: it follows its process)"),
-    bind(Table, &[k(C::Down), ctrl('n')], A::Move(1), "down"),
-    bind(Table, &[k(C::PageUp), ctrl('b')], A::Page(-1), "a page up"),
-    bind(Table, &[k(C::PageDown), ctrl('f')], A::Page(1), "a page down"),
-    bind(Table, &[k(C::Home)], A::First, "to the first row"),
-    bind(Table, &[k(C::End), c('G')], A::Last, "to the last row"),
-    bind(Table, &[k(C::Left)], A::Side(-8), "scroll to the left"),
-    bind(Table, &[k(C::Right)], A::Side(8), "scroll to the right"),
-    bind(Table, &[c('0')], A::LeftEdge, "back to the left edge"),
-    bind(Table, &[k(C::Enter)], A::Details, "show details, threads and files; in a group, its processes"),
-    bind(Table, &[c('P')], A::SortBy("pcpu"), "sort by CPU"),
-    bind(Table, &[c('M')], A::SortBy("pmem"), "sort by memory"),
-    bind(Table, &[c('T')], A::SortBy("time"), "sort by CPU time"),
-    bind(Table, &[c('N')], A::SortBy("pid"), "sort by process id"),
-    bind(Table, &[f(6), c('S')], A::ChooseSort, "choose what to sort by"),
-    bind(Table, &[c('<')], A::SortColumn(-1), "sort by the column to the left"),
-    bind(Table, &[c('>')], A::SortColumn(1), "sort by the column to the right"),
-    bind(Table, &[c('I'), c('R')], A::Reverse, "sort the other way round"),
-    bind(Table, &[f(5), c('t'), c('V')], A::Tree, "show children below their parents"),
-    bind(Table, &[c('+'), c('-')], A::Fold, "in a tree: fold or unfold the children"),
-    bind(Table, &[c('H')], A::Threads, "show each thread on its own row"),
-    bind(Table, &[c('K')], A::KernelThreads, "hide or show kernel threads"),
-    bind(Table, &[c('i')], A::Idle, "hide or show processes that used no CPU"),
-    bind(Table, &[c('c'), c('p')], A::CommandLines, "show command lines or names"),
-    bind(Table, &[f(2), c('f')], A::Columns, "edit the columns"),
-    bind(Table, &[c('v')], A::Cgroups, "show cgroups, or processes again"),
-    bind(Table, &[c('g')], A::Group, "add up by name, user, container, pod …; then stop"),
-    bind(Table, &[c('x')], A::Exited, "show or hide processes that exited in the interval"),
-    bind(Table, &[f(4), c('\\'), c('o')], A::Filter, "filter: rss > 100M && user != root"),
-    bind(Table, &[c('u')], A::User, "choose a user"),
-    bind(Table, &[f(3), c('/'), c('L')], A::Search, "search in names and command lines, and follow what is found"),
-    bind(Table, &[c('n'), c('&')], A::Found(1), "go to the next match"),
-    bind(Table, &[ctrl('r')], A::Found(-1), "go to the previous match"),
-    bind(Table, &[c('F')], A::Follow, "follow this process when it moves, or keep the row again"),
-    bind(Table, &[c('#')], A::FollowPid, "enter the id of a process to follow"),
-    bind(Table, &[c(' ')], A::Mark, "mark or unmark; marked processes are added up"),
-    bind(Table, &[c('C')], A::MarkTree, "mark with all its descendants"),
-    bind(Table, &[c('U')], A::Unmark, "unmark all"),
-    bind(Table, &[c('l')], A::Files, "show its open files"),
-    bind(Table, &[c('e')], A::Environment, "show its environment"),
-    bind(Table, &[f(9), c('k')], A::Kill, "send a signal to the marked processes, or the one at the cursor"),
-    bind(Table, &[c('r')], A::Renice, "enter a nice value"),
-    bind(Table, &[f(7), c(']')], A::NiceBy(-1), "raise its priority (nice - 1)"),
-    bind(Table, &[f(8), c('[')], A::NiceBy(1), "lower its priority (nice + 1)"),
-    bind(Table, &[c('d'), c('s')], A::Interval, "enter the refresh interval"),
-    bind(Table, &[c('Z')], A::Pause, "pause or continue"),
-    bind(Table, &[c('1')], A::Cpus, "show each CPU, or all together"),
-    bind(Table, &[c('m')], A::Header, "hide or show the header"),
-    bind(Table, &[c('z')], A::Colour, "turn colour on or off"),
-    bind(Table, &[c('W')], A::Save, "write these settings to top.toml"),
-    bind(Table, &[c(',')], A::Step(-1), "in a recording: one snapshot back"),
-    bind(Table, &[c('.')], A::Step(1), "in a recording: one snapshot forward"),
-    bind(Table, &[c('{')], A::Minutes(-1), "in a recording: a minute back"),
-    bind(Table, &[c('}')], A::Minutes(1), "in a recording: a minute forward"),
-    bind(Table, &[c('b')], A::GoTo, "in a recording: enter a time to go to"),
-    bind(Table, &[ctrl('l')], A::Redraw, "redraw the screen"),
-    bind(Table, &[k(C::Tab)], A::Refresh, "refresh now"),
-    bind(Table, &[ctrl('z')], A::Suspend, "suspend this program; fg continues"),
-    bind(Table, &[f(1), c('h'), c('?')], A::Help, "this help"),
-    bind(Table, &[k(C::Esc)], A::Back, "leave the group or filter, clear the search, stop following"),
-    bind(Table, &[f(10), c('q'), ctrl('c')], A::Quit, "quit"),
+    bind(TABLES, &[k(C::Up), ctrl('p')], A::Move(-1), "up; the cursor keeps its row, F follows a process"),
+    bind(TABLES, &[k(C::Down), ctrl('n')], A::Move(1), "down"),
+    bind(TABLES, &[k(C::PageUp), ctrl('b')], A::Page(-1), "a page up"),
+    bind(TABLES, &[k(C::PageDown), ctrl('f')], A::Page(1), "a page down"),
+    bind(&[Table, Cgroups, List], &[k(C::Home)], A::First, "to the first row"),
+    bind(TABLES, &[k(C::End), c('G')], A::Last, "to the last row"),
+    bind(TABLES, &[k(C::Left)], A::Side(-8), "scroll to the left"),
+    bind(TABLES, &[k(C::Right)], A::Side(8), "scroll to the right"),
+    bind(TABLES, &[c('0')], A::LeftEdge, "back to the left edge"),
+    bind(&[Table], &[k(C::Enter)], A::Details, "show details; in a group, its processes"),
+    bind(&[Cgroups], &[k(C::Enter)], A::Details, "show its history, its values and its processes"),
+    bind(&[Table], &[c('P')], A::SortBy("pcpu"), "sort by CPU"),
+    bind(&[Table], &[c('M')], A::SortBy("pmem"), "sort by memory"),
+    bind(&[Table], &[c('T')], A::SortBy("time"), "sort by CPU time"),
+    bind(&[Table], &[c('N')], A::SortBy("pid"), "sort by process id"),
+    bind(&[Cgroups], &[c('P')], A::SortBy("cpu"), "sort by CPU"),
+    bind(&[Cgroups], &[c('M')], A::SortBy("memory"), "sort by memory"),
+    bind(&[Cgroups], &[c('T')], A::SortBy("cpu_time"), "sort by CPU time"),
+    bind(&[Cgroups], &[c('N')], A::SortBy("path"), "sort by path"),
+    bind(TABLES, &[f(6), c('S')], A::ChooseSort, "choose what to sort by"),
+    bind(TABLES, &[c('<')], A::SortColumn(-1), "sort by the column to the left"),
+    bind(TABLES, &[c('>')], A::SortColumn(1), "sort by the column to the right"),
+    bind(TABLES, &[c('I'), c('R')], A::Reverse, "sort the other way round"),
+    bind(TABLES, &[f(5), c('t'), c('V')], A::Tree, "show descendants below their parents"),
+    bind(TABLES, &[c('+'), c('-')], A::Fold, "in a tree: fold or unfold the descendants"),
+    bind(&[Table], &[c('H')], A::Threads, "show each thread on its own row"),
+    bind(&[Table], &[c('K')], A::KernelThreads, "hide or show kernel threads"),
+    bind(&[Table], &[c('i')], A::Idle, "hide or show processes that used no CPU"),
+    bind(&[Table], &[c('c')], A::CommandLines, "show command lines or names"),
+    bind(&[Table], &[c('p')], A::Paths, "show or hide the folders of programs"),
+    bind(TABLES, &[f(2), c('f')], A::Columns, "choose the columns"),
+    bind(&[Table, Cgroups], &[c('v')], A::Cgroups, "show cgroups, or processes again"),
+    bind(&[Table], &[c('g')], A::Group, "add up by name, user, container, pod …"),
+    bind(&[Table], &[c('x')], A::Exited, "show or hide those that exited in the interval"),
+    bind(&[Table], &[f(4), c('\\'), c('o')], A::Filter, "filter: rss > 100M && user != root"),
+    bind(&[Cgroups], &[f(4), c('\\'), c('o')], A::Filter, "filter: memory > 100M && path =~ system"),
+    bind(&[Table], &[c('u')], A::User, "choose a user"),
+    bind(TABLES, &[f(3), c('/'), c('L')], A::Search, "search, and follow what is found"),
+    bind(TABLES, &[c('n'), c('&')], A::Found(1), "go to the next match"),
+    bind(TABLES, &[ctrl('r')], A::Found(-1), "go to the previous match"),
+    bind(&[Table], &[c('F')], A::Follow, "follow this process when it moves, or no longer"),
+    bind(&[Table], &[c('#')], A::FollowPid, "enter the id of a process to follow"),
+    bind(&[Table], &[c(' ')], A::Mark, "mark or unmark; marked processes are added up"),
+    bind(&[Table], &[c('C')], A::MarkTree, "mark with all its descendants"),
+    bind(&[Table], &[c('U')], A::Unmark, "unmark all"),
 
-    bind(Details, &[k(C::Tab), k(C::Right)], A::Tab(1), "next page"),
-    bind(Details, &[k(C::BackTab), k(C::Left)], A::Tab(-1), "previous page"),
-    bind(Details, &[k(C::Up)], A::Move(-1), "up"),
-    bind(Details, &[k(C::Down)], A::Move(1), "down"),
-    bind(Details, &[k(C::PageUp)], A::Page(-1), "a page up"),
-    bind(Details, &[k(C::PageDown), c(' ')], A::Page(1), "a page down"),
-    bind(Details, &[k(C::Home)], A::First, "to the first line"),
-    bind(Details, &[c('l')], A::Files, "show its open files"),
-    bind(Details, &[c('e')], A::Environment, "show its environment"),
-    bind(Details, &[f(5), c('R')], A::Refresh, "read files, limits and environment again"),
-    bind(Details, &[f(9), c('k')], A::Kill, "send a signal to it"),
-    bind(Details, &[c('r')], A::Renice, "enter a nice value"),
-    bind(Details, &[c('Z')], A::Pause, "pause or continue"),
-    bind(Details, &[c(',')], A::Step(-1), "in a recording: one snapshot back"),
-    bind(Details, &[c('.')], A::Step(1), "in a recording: one snapshot forward"),
-    bind(Details, &[c('{')], A::Minutes(-1), "in a recording: a minute back"),
-    bind(Details, &[c('}')], A::Minutes(1), "in a recording: a minute forward"),
-    bind(Details, &[c('b')], A::GoTo, "in a recording: enter a time to go to"),
-    bind(Details, &[f(1), c('h'), c('?')], A::Help, "help"),
-    bind(Details, &[k(C::Esc), c('q'), k(C::Enter)], A::Back, "back to the table"),
-    bind(Details, &[ctrl('z')], A::Suspend, "suspend this program"),
-    bind(Details, &[f(10), ctrl('c')], A::Quit, "quit"),
+    bind(ONE, &[k(C::Tab), k(C::Right)], A::Tab(1), "next page"),
+    bind(ONE, &[k(C::BackTab), k(C::Left)], A::Tab(-1), "previous page"),
+    bind(PAGES, &[k(C::Up)], A::Move(-1), "up"),
+    bind(PAGES, &[k(C::Down)], A::Move(1), "down"),
+    bind(PAGES, &[k(C::PageUp)], A::Page(-1), "a page up"),
+    bind(PAGES, &[k(C::PageDown), c(' ')], A::Page(1), "a page down"),
+    bind(PAGES, &[k(C::Home)], A::First, "to the first line"),
+    bind(PAGES, &[k(C::End), c('G')], A::Last, "to the last line"),
+    bind(PROCESSES, &[c('l')], A::Files, "show its open files"),
+    bind(PROCESSES, &[c('e')], A::Environment, "show its environment"),
+    bind(&[Details], &[c('f')], A::Fields, "show all its fields"),
+    bind(&[Details], &[f(5), c('R')], A::Refresh, "read files, limits and environment again"),
+    bind(PROCESSES, &[f(9), c('k')], A::Kill, "send a signal to the marked ones, or to this one"),
+    bind(PROCESSES, &[c('r')], A::Renice, "enter a nice value"),
+    bind(&[Table], &[f(7), c(']')], A::NiceBy(-1), "raise its priority (nice - 1)"),
+    bind(&[Table], &[f(8), c('[')], A::NiceBy(1), "lower its priority (nice + 1)"),
+    bind(TABLES, &[c('d'), c('s')], A::Interval, "enter the refresh interval"),
+    bind(SCREENS, &[c('Z')], A::Pause, "pause or continue"),
+    bind(TABLES, &[c('1')], A::Cpus, "show each CPU, or all together"),
+    bind(TABLES, &[c('m')], A::Header, "hide or show the header"),
+    bind(TABLES, &[c('z')], A::Colour, "turn colour on or off"),
+    bind(TABLES, &[c('W')], A::Save, "write these settings to top.toml"),
+    bind(PROCESSES, &[c(',')], A::Step(-1), "in a recording: one snapshot back"),
+    bind(PROCESSES, &[c('.')], A::Step(1), "in a recording: one snapshot forward"),
+    bind(PROCESSES, &[c('{')], A::Minutes(-1), "in a recording: a minute back"),
+    bind(PROCESSES, &[c('}')], A::Minutes(1), "in a recording: a minute forward"),
+    bind(PROCESSES, &[c('b')], A::GoTo, "in a recording: enter a time to go to"),
+    bind(TABLES, &[ctrl('l')], A::Redraw, "redraw the screen"),
+    bind(TABLES, &[k(C::Tab)], A::Refresh, "refresh now"),
+    bind(&[Table, Details, Cgroups, Cgroup, Help], &[ctrl('z')], A::Suspend, "suspend this program; fg continues"),
+    bind(SCREENS, &[f(1), c('h'), c('?')], A::Help, "this help"),
+    bind(&[Table], &[k(C::Esc)], A::Back, "a step back: from a match, a group, a filter"),
+    bind(&[Cgroups], &[k(C::Esc)], A::Back, "a step back: from a match, a filter"),
+    bind(ONE, &[k(C::Esc), c('q'), k(C::Enter)], A::Back, "back to the table"),
+    bind(TABLES, &[f(10), c('q'), ctrl('c')], A::Quit, "quit"),
+    bind(&[Details, Cgroup, List, Prompt, Question, Help], &[f(10), ctrl('c')], A::Quit, "quit"),
 
-    bind(Cgroups, &[c('v')], A::Cgroups, "show processes again"),
-    bind(Cgroups, &[k(C::Up), ctrl('p')], A::Move(-1), "up"),
-    bind(Cgroups, &[k(C::Down), ctrl('n')], A::Move(1), "down"),
-    bind(Cgroups, &[k(C::PageUp), ctrl('b')], A::Page(-1), "a page up"),
-    bind(Cgroups, &[k(C::PageDown), ctrl('f'), c(' ')], A::Page(1), "a page down"),
-    bind(Cgroups, &[k(C::Home)], A::First, "to the first row"),
-    bind(Cgroups, &[k(C::End), c('G')], A::Last, "to the last row"),
-    bind(Cgroups, &[k(C::Left)], A::Side(-8), "scroll to the left"),
-    bind(Cgroups, &[k(C::Right)], A::Side(8), "scroll to the right"),
-    bind(Cgroups, &[c('0')], A::LeftEdge, "back to the left edge"),
-    bind(Cgroups, &[k(C::Enter)], A::Details, "show its history, its values and its processes"),
-    bind(Cgroups, &[c('P')], A::SortBy("cpu"), "sort by CPU"),
-    bind(Cgroups, &[c('M')], A::SortBy("memory"), "sort by memory"),
-    bind(Cgroups, &[c('T')], A::SortBy("cpu_time"), "sort by CPU time"),
-    bind(Cgroups, &[c('N')], A::SortBy("path"), "sort by path"),
-    bind(Cgroups, &[f(6), c('S')], A::ChooseSort, "choose what to sort by"),
-    bind(Cgroups, &[c('<')], A::SortColumn(-1), "sort by the column to the left"),
-    bind(Cgroups, &[c('>')], A::SortColumn(1), "sort by the column to the right"),
-    bind(Cgroups, &[c('I'), c('R')], A::Reverse, "sort the other way round"),
-    bind(Cgroups, &[f(5), c('t'), c('V')], A::Tree, "show descendants below their cgroup"),
-    bind(Cgroups, &[c('+'), c('-')], A::Fold, "in a tree: fold or unfold the descendants"),
-    bind(Cgroups, &[f(2), c('f')], A::Columns, "edit the columns; fastproc cgroups --help lists them"),
-    bind(Cgroups, &[f(4), c('\\'), c('o')], A::Filter, "filter: memory > 100M && path =~ system"),
-    bind(Cgroups, &[f(3), c('/'), c('L')], A::Search, "search in paths, and follow what is found"),
-    bind(Cgroups, &[c('n'), c('&')], A::Found(1), "go to the next match"),
-    bind(Cgroups, &[ctrl('r')], A::Found(-1), "go to the previous match"),
-    bind(Cgroups, &[c('d'), c('s')], A::Interval, "enter the refresh interval"),
-    bind(Cgroups, &[c('Z')], A::Pause, "pause or continue"),
-    bind(Cgroups, &[c('1')], A::Cpus, "show each CPU, or all together"),
-    bind(Cgroups, &[c('m')], A::Header, "hide or show the header"),
-    bind(Cgroups, &[c('z')], A::Colour, "turn colour on or off"),
-    bind(Cgroups, &[c('W')], A::Save, "write these settings to top.toml"),
-    bind(Cgroups, &[ctrl('l')], A::Redraw, "redraw the screen"),
-    bind(Cgroups, &[k(C::Tab)], A::Refresh, "refresh now"),
-    bind(Cgroups, &[ctrl('z')], A::Suspend, "suspend this program; fg continues"),
-    bind(Cgroups, &[f(1), c('h'), c('?')], A::Help, "help"),
-    bind(Cgroups, &[k(C::Esc)], A::Back, "clear the filter and the search"),
-    bind(Cgroups, &[f(10), c('q'), ctrl('c')], A::Quit, "quit"),
+    bind(&[List], &[k(C::Up)], A::Move(-1), "up; letters search"),
+    bind(&[List], &[k(C::Down)], A::Move(1), "down"),
+    bind(&[List], &[k(C::PageUp)], A::Page(-1), "a page up"),
+    bind(&[List], &[k(C::PageDown)], A::Page(1), "a page down"),
+    bind(&[List], &[k(C::End)], A::Last, "to the last row"),
+    bind(&[List], &[c(' ')], A::Mark, "of columns: show or hide"),
+    bind(&[List], &[k(C::Left)], A::Side(-1), "of columns: move to the left"),
+    bind(&[List], &[k(C::Right)], A::Side(1), "of columns: move to the right"),
+    bind(&[List, Prompt], &[k(C::Enter)], A::Accept, "accept"),
+    bind(&[List, Prompt], &[k(C::Esc), ctrl('g')], A::Back, "cancel"),
+    bind(&[List, Prompt], &[k(C::Backspace), ctrl('h')], A::Delete, "delete a character"),
+    bind(&[Prompt], &[ctrl('u')], A::DeleteLine, "delete the line"),
 
-    bind(Cgroup, &[k(C::Tab), k(C::Right)], A::Tab(1), "next page"),
-    bind(Cgroup, &[k(C::BackTab), k(C::Left)], A::Tab(-1), "previous page"),
-    bind(Cgroup, &[k(C::Up)], A::Move(-1), "up"),
-    bind(Cgroup, &[k(C::Down)], A::Move(1), "down"),
-    bind(Cgroup, &[k(C::PageUp)], A::Page(-1), "a page up"),
-    bind(Cgroup, &[k(C::PageDown), c(' ')], A::Page(1), "a page down"),
-    bind(Cgroup, &[k(C::Home)], A::First, "to the first line"),
-    bind(Cgroup, &[c('Z')], A::Pause, "pause or continue"),
-    bind(Cgroup, &[f(1), c('h'), c('?')], A::Help, "help"),
-    bind(Cgroup, &[k(C::Esc), c('q'), k(C::Enter)], A::Back, "back to the table"),
-    bind(Cgroup, &[ctrl('z')], A::Suspend, "suspend this program"),
-    bind(Cgroup, &[f(10), ctrl('c')], A::Quit, "quit"),
+    bind(&[Question], &[c('y'), c('Y')], A::Accept, "yes"),
+    bind(&[Question], &[c('n'), c('N'), k(C::Esc), c('q')], A::Refuse, "no"),
 
-    bind(List, &[k(C::Up)], A::Move(-1), "up"),
-    bind(List, &[k(C::Down)], A::Move(1), "down"),
-    bind(List, &[k(C::PageUp)], A::Page(-1), "a page up"),
-    bind(List, &[k(C::PageDown)], A::Page(1), "a page down"),
-    bind(List, &[k(C::Home)], A::First, "to the first"),
-    bind(List, &[k(C::End)], A::Last, "to the last"),
-    bind(List, &[k(C::Enter)], A::Accept, "accept"),
-    bind(List, &[k(C::Esc), c('q')], A::Back, "cancel"),
-    bind(List, &[f(10), ctrl('c')], A::Quit, "quit"),
+    bind(&[Help], &[k(C::Esc), c('q'), c('h'), c('?'), k(C::Enter), f(1)], A::Back, "back"),
+];
 
-    bind(Prompt, &[k(C::Enter)], A::Accept, "accept"),
-    bind(Prompt, &[k(C::Esc), ctrl('g')], A::Back, "cancel"),
-    bind(Prompt, &[k(C::Backspace), ctrl('h')], A::Delete, "delete a character"),
-    bind(Prompt, &[ctrl('u')], A::DeleteLine, "delete the line"),
-    bind(Prompt, &[f(10), ctrl('c')], A::Quit, "quit"),
+/// What the mouse does, for the help.
+pub const MOUSE: [(&str, &str); 4] = [
+    ("row", "a click moves the cursor to it"),
+    ("heading", "a click sorts by it; another one reverses"),
+    ("wheel", "moves the cursor, or scrolls"),
+    ("Shift", "while it is held, the terminal selects text"),
+];
 
-    bind(Question, &[c('y'), c('Y')], A::Accept, "yes"),
-    bind(Question, &[c('n'), c('N'), k(C::Esc), c('q')], A::Refuse, "no"),
-    bind(Question, &[f(10), ctrl('c')], A::Quit, "quit"),
-
-    bind(Help, &[k(C::Up)], A::Move(-1), "up"),
-    bind(Help, &[k(C::Down)], A::Move(1), "down"),
-    bind(Help, &[k(C::PageUp)], A::Page(-1), "a page up"),
-    bind(Help, &[k(C::PageDown), c(' ')], A::Page(1), "a page down"),
-    bind(Help, &[k(C::Home)], A::First, "to the top"),
-    bind(Help, &[k(C::Esc), c('q'), c('h'), c('?'), k(C::Enter), f(1)], A::Back, "back"),
-    bind(Help, &[ctrl('z')], A::Suspend, "suspend this program"),
-    bind(Help, &[f(10), ctrl('c')], A::Quit, "quit"),
+/// The keys of the last line, by place; in a list of columns, those of the last entry.
+#[rustfmt::skip]
+pub const BARS: [(Place, &[(&str, &str)]); 6] = [
+    (Table, &[("F1", "Help"), ("F2", "Columns"), ("F3", "Search"), ("F4", "Filter"), ("F5", "Tree"), ("F6", "Sort"),
+              ("F7", "Nice-"), ("F8", "Nice+"), ("F9", "Kill"), ("F10", "Quit"), ("g", "Groups"), ("u", "User"), ("v", "Cgroups"),
+              ("x", "Exited"), ("H", "Threads"), ("Enter", "Details")]),
+    (Cgroups, &[("F1", "Help"), ("F2", "Columns"), ("F3", "Search"), ("F4", "Filter"), ("F5", "Tree"), ("F6", "Sort"), ("v", "Processes"),
+                ("F10", "Quit"), ("Enter", "Details")]),
+    (Details, &[("Esc", "Back"), ("Tab", "Next page"), ("l", "Files"), ("e", "Environment"), ("f", "Fields"), ("F9", "Kill"), ("r", "Nice"),
+                ("F1", "Keys")]),
+    (Cgroup, &[("Esc", "Back"), ("Tab", "Next page"), ("F1", "Keys"), ("F10", "Quit")]),
+    (List, &[("Enter", "Choose"), ("Esc", "Cancel"), ("Down", "Move"), ("a-z", "Search")]),
+    (Help, &[("Esc", "Back"), ("Down", "Scroll"), ("PgDn", "Page"), ("End", "Last line")]),
+];
+/// The same in a list of columns.
+pub const PICKER_BAR: [(&str, &str); 5] = [
+    ("Space", "Show or hide"),
+    ("Right", "Move it"),
+    ("Enter", "Done"),
+    ("Esc", "Cancel"),
+    ("a-z", "Search"),
 ];
 
 /// The action of a key at this place.
 pub fn action(place: Place, key: Key) -> Option<Action> {
     let binding = BINDINGS
         .iter()
-        .find(|binding| binding.place == place && binding.keys.contains(&key));
+        .find(|binding| binding.places.contains(&place) && binding.keys.contains(&key));
     binding.map(|binding| binding.action)
 }
 
@@ -399,7 +380,11 @@ mod tests {
     #[test]
     fn no_key_is_bound_twice_in_a_place() {
         for place in Place::ALL {
-            let keys = || BINDINGS.iter().filter(|binding| binding.place == place);
+            let keys = || {
+                BINDINGS
+                    .iter()
+                    .filter(|binding| binding.places.contains(&place))
+            };
             let keys: Vec<_> = keys().flat_map(|binding| binding.keys).collect();
             for (i, key) in keys.iter().enumerate() {
                 assert!(!keys[..i].contains(key), "{place:?}: {}", key.name());
@@ -407,11 +392,11 @@ mod tests {
         }
     }
 
-    /// The help is beside a column of keys, on 80 columns.
+    /// The help is beside a column of keys, twice on 140 columns.
     #[test]
     fn every_line_of_help_can_be_read_whole() {
         for Binding { help, .. } in BINDINGS {
-            assert!(help.len() <= 64, "{help}");
+            assert!(help.len() <= 53, "{help}");
         }
     }
 

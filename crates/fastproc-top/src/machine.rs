@@ -55,6 +55,16 @@ gauges! {
     IoSome,
     /// Time in which all tasks waited for I/O.
     IoFull,
+    /// Bytes a second that disks read, in the last second or so.
+    DiskRead,
+    /// Bytes a second that disks wrote.
+    DiskWritten,
+    /// Bytes a second that network interfaces received.
+    Received,
+    /// Bytes a second that network interfaces sent.
+    Sent,
+    /// Temperature of the processor, in thousandths of a degree Celsius.
+    Temperature,
 }
 
 /// The time of a CPU in each state since boot: `user nice system idle iowait irq softirq steal guest guest_nice`, in
@@ -99,6 +109,11 @@ impl Machine {
     /// All numbers, in their order.
     pub fn values(&self) -> &[Option<u64>; GAUGES] {
         &self.values
+    }
+
+    /// The sum of two numbers that are known together.
+    pub fn sum(&self, one: Gauge, other: Gauge) -> Option<f64> {
+        Some((self.get(one)? + self.get(other)?) as f64)
     }
 
     /// The time since the earlier reading.

@@ -18,6 +18,8 @@ pub struct View<'a> {
     pub machine: &'a Machine,
     /// The machine at the previous snapshot.
     pub earlier: Option<&'a Machine>,
+    /// The times of the first and the last snapshot of a recording.
+    pub span: Option<(u64, u64)>,
     /// Processes that exited between the two.
     pub exited: &'a Exited,
     /// Limits and open files of a recording; `None`: read them from `/proc`.

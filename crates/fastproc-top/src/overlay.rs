@@ -1,6 +1,6 @@
 //! What is shown on top of the table: a list, a prompt, a question, or the help.
 
-use crate::window::Window;
+use crate::{group::GroupBy, window::Window};
 
 /// What an entry of a list does when it is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,10 @@ pub enum Choice {
     Signal(i32),
     /// A user whose processes to show; `None`: all.
     User(Option<String>),
+    /// What to group by; `None`: nothing.
+    Group(Option<GroupBy>),
+    /// A column, and whether it is shown.
+    Column(&'static str, bool),
 }
 
 /// A list to choose from.
@@ -22,9 +26,57 @@ pub struct List {
     pub items: Vec<(String, Choice)>,
     /// The visible lines and the cursor.
     pub window: Window,
+    /// What was typed to search for a line.
+    pub typed: String,
 }
 
 impl List {
+    /// Whether it is one of columns.
+    pub fn is_of_columns(&self) -> bool {
+        matches!(self.items.first(), Some((_, Choice::Column(..))))
+    }
+
+    /// The chosen columns, if it is a list of them.
+    pub fn columns(&self) -> Option<Vec<&'static str>> {
+        let shown = self.items.iter().filter_map(|(_, choice)| match choice {
+            Choice::Column(name, true) => Some(*name),
+            _ => None,
+        });
+        self.is_of_columns().then(|| shown.collect())
+    }
+
+    /// Shows or hides the column at the cursor.
+    pub fn toggle(&mut self) {
+        if let Some((_, Choice::Column(_, shown))) = self.items.get_mut(self.window.cursor) {
+            *shown = !*shown;
+            self.window.step(1);
+        }
+    }
+
+    /// Moves the column at the cursor by one place.
+    pub fn shift(&mut self, by: i32) {
+        let from = self.window.cursor;
+        self.window.step(by.signum());
+        if self.is_of_columns() {
+            self.items.swap(from, self.window.cursor);
+        } else {
+            self.window.cursor = from;
+        }
+    }
+
+    /// Moves the cursor to the line that the typed text fits best: at its beginning, or anywhere.
+    pub fn find(&mut self) {
+        let typed = self.typed.to_lowercase();
+        let lines = || {
+            self.items
+                .iter()
+                .map(|(line, _)| line.trim_start().to_lowercase())
+        };
+        let found = lines().position(|line| line.starts_with(&typed));
+        let found = found.or_else(|| lines().position(|line| line.contains(&typed)));
+        self.window.cursor = found.unwrap_or(self.window.cursor);
+    }
+
     /// A list with the cursor at this line.
     pub fn new(title: &'static str, items: Vec<(String, Choice)>, cursor: usize) -> Self {
         let window = Window {
@@ -36,6 +88,7 @@ impl List {
             title,
             items,
             window,
+            typed: String::new(),
         }
     }
 }
@@ -47,8 +100,6 @@ pub enum Prompt {
     Filter,
     /// A text to search for.
     Search,
-    /// Columns.
-    Columns,
     /// The refresh interval.
     Interval,
     /// A process to follow.
@@ -74,7 +125,6 @@ impl Prompt {
         match self {
             Self::Filter => "Filter: ",
             Self::Search => "Search: ",
-            Self::Columns => "Columns: ",
             Self::Interval => "Refresh interval (2, 0.5, 500ms): ",
             Self::Pid => "Process id: ",
             Self::Nice => "Nice value (-20 to 19): ",

@@ -239,9 +239,10 @@ fn place_cursor<'r, 'a: 'r>(
     if let Some(direction) = state.seek.take() {
         let needle = state.search.to_lowercase();
         let at = state.chosen.window.cursor;
-        // Search around the list, and the current row last.
+        // Search around the list, and the current row last; while the text is typed, first.
         let place = |step: usize| match direction {
             ..0 => (at + rows - step % rows.max(1)) % rows.max(1),
+            0 => (at + step - 1) % rows.max(1),
             _ => (at + step) % rows.max(1),
         };
         match (1..=rows)
@@ -253,7 +254,7 @@ fn place_cursor<'r, 'a: 'r>(
                 state.chosen.window.cursor = place;
                 state.follow = Some(Id::from_row(row(place)));
             }
-            None => state.fail(format!("nothing has '{}' in it", needle.escape_debug())),
+            None => state.say_not_found(),
         }
     }
     state.chosen.window.settle(rows, height);

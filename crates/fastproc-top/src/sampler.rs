@@ -19,6 +19,29 @@ const INTERRUPT_AGE: Duration = Duration::from_millis(500);
 /// How old memory and load may be. The kernel itself does not update them more often than this.
 const TEXT_AGE: Duration = Duration::from_millis(400);
 
+/// How old the rates of disks and networks and the temperature may be.
+const RATE_AGE: Duration = Duration::from_millis(900);
+
+/// The rates of disks and networks.
+const RATES: [Gauge; 4] = [
+    Gauge::DiskRead,
+    Gauge::DiskWritten,
+    Gauge::Received,
+    Gauge::Sent,
+];
+/// Devices that are parts of others, are in memory, or connect parts of this machine.
+const INNER_DISKS: [&str; 7] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd"];
+const INNER_NETWORKS: [&str; 7] = ["lo", "veth", "docker", "br", "virbr", "cni", "tap"];
+/// Sensors of processors, by their names in /sys.
+const SENSORS: [&str; 6] = [
+    "coretemp",
+    "k10temp",
+    "zenpower",
+    "cpu_thermal",
+    "cpu-thermal",
+    "x86_pkg_temp",
+];
+
 const MEMORY: [(&str, Gauge); 7] = [
     ("MemTotal:", Gauge::MemTotal),
     ("MemFree:", Gauge::MemFree),
@@ -46,6 +69,9 @@ pub struct Sampler {
     /// A kernel without PSI lacks these files.
     pressure: [Option<File>; 3],
     texts_at: Option<Instant>,
+    /// When the bytes of disks and networks were counted, and how many there were.
+    bytes: Option<(Instant, [Option<u64>; 4])>,
+    thermometer: Option<File>,
     /// What lxcfs subtracts from the time since boot, in nanoseconds: in a container it shows the time since its start.
     before_container_ns: u64,
 }
@@ -59,6 +85,8 @@ impl Sampler {
             reader: counters.reader(),
             pressure: PRESSURE.map(|(path, ..)| File::open(proc_root::path(path)).ok()),
             texts_at: None,
+            bytes: None,
+            thermometer: thermometer(),
             before_container_ns: 0,
         })
     }
@@ -93,9 +121,36 @@ impl Sampler {
                 self.before_container_ns = before(self.before_container_ns, clock_ns, uptime.up);
             }
         }
+        if self.bytes.is_none_or(|(at, _)| now - at >= RATE_AGE) {
+            self.devices(now, machine);
+        }
         // Rates need more than the hundredths of a second in the text.
         let up = fastproc::host::boottime_ns().saturating_sub(self.before_container_ns);
         machine.set(Gauge::Uptime, Some(up));
+    }
+
+    /// Disks, networks and temperature.
+    fn devices(&mut self, now: Instant, machine: &mut Machine) {
+        let [read, written] =
+            disk_bytes(self.reader.text(MachineFile::Diskstats).unwrap_or_default());
+        let [received, sent] =
+            network_bytes(self.reader.text(MachineFile::NetDev).unwrap_or_default());
+        let bytes = [read, written, received, sent];
+        if let Some((at, before)) = self.bytes.replace((now, bytes)) {
+            let seconds = (now - at).as_secs_f64();
+            for ((gauge, now), before) in RATES.into_iter().zip(bytes).zip(before) {
+                let grown = now
+                    .zip(before)
+                    .and_then(|(now, before)| now.checked_sub(before));
+                let rate = grown.map(|grown| (grown as f64 / seconds) as u64);
+                machine.set(gauge, rate);
+            }
+        }
+        let mut text = [0; 16];
+        let read = self.thermometer.as_ref();
+        let read = read.and_then(|file| file.read_at(&mut text, 0).ok());
+        let degrees = number(text[..read.unwrap_or(0)].trim_ascii());
+        machine.set(Gauge::Temperature, degrees);
     }
 
     fn load(&mut self, machine: &mut Machine) {
@@ -123,6 +178,66 @@ impl Sampler {
             }
         }
     }
+}
+
+/// The file of the processor's temperature, if it has a sensor.
+fn thermometer() -> Option<File> {
+    for (class, name, file) in [
+        ("hwmon", "name", "temp1_input"),
+        ("thermal", "type", "temp"),
+    ] {
+        let devices = std::fs::read_dir(format!("/sys/class/{class}"));
+        for device in devices.into_iter().flatten().flatten() {
+            let sensor = std::fs::read_to_string(device.path().join(name)).unwrap_or_default();
+            if SENSORS.contains(&sensor.trim())
+                && let Ok(file) = File::open(device.path().join(file))
+            {
+                return Some(file);
+            }
+        }
+    }
+    None
+}
+
+/// The sums of two columns over the devices of a text; unknown if it has none.
+fn sums<'t>(lines: impl Iterator<Item = &'t str>, columns: [usize; 2]) -> [Option<u64>; 2] {
+    let mut sums = [None; 2];
+    for line in lines {
+        for (sum, column) in sums.iter_mut().zip(columns) {
+            let word = line.split_ascii_whitespace().nth(column);
+            if let Some(number) = word.and_then(|word| word.parse::<u64>().ok()) {
+                *sum = Some(sum.unwrap_or(0) + number);
+            }
+        }
+    }
+    sums
+}
+
+/// The bytes that disks read and wrote, from `/proc/diskstats`: of whole ones, whose partitions follow them.
+fn disk_bytes(text: &[u8]) -> [Option<u64>; 2] {
+    let text = String::from_utf8_lossy(text);
+    let mut disk = "";
+    let lines = text.lines().filter(|line| {
+        let name = line.split_ascii_whitespace().nth(2).unwrap_or_default();
+        let part = name.strip_prefix(disk).filter(|_| !disk.is_empty());
+        let is_part = part.is_some_and(|part| part.trim_start_matches('p').parse::<u32>().is_ok());
+        let is_whole = !is_part && !INNER_DISKS.iter().any(|inner| name.starts_with(inner));
+        disk = if is_whole { name } else { disk };
+        is_whole
+    });
+    sums(lines, [5, 9]).map(|sectors| sectors.map(|sectors| sectors * 512))
+}
+
+/// The bytes that network interfaces received and sent, from `/proc/net/dev`.
+fn network_bytes(text: &[u8]) -> [Option<u64>; 2] {
+    let text = String::from_utf8_lossy(text);
+    let lines = text.lines().filter_map(|line| {
+        let (name, numbers) = line.split_once(':')?;
+        let name = name.trim();
+        let is_inner = INNER_NETWORKS.iter().any(|inner| name.starts_with(inner));
+        (!is_inner).then_some(numbers)
+    });
+    sums(lines, [0, 8])
 }
 
 /// Takes the sizes from `/proc/meminfo`.
@@ -192,6 +307,17 @@ mod tests {
         assert_eq!(total(text, b"full "), Some(7000));
         assert_eq!(total(b"", b"some "), None);
         assert_eq!(total(b"some total=x", b"some "), None);
+    }
+
+    #[test]
+    fn bytes_of_whole_disks_and_outer_networks_are_added_up() {
+        let disks = b" 8 0 sda 1 0 10 0 1 0 20 0\n 8 1 sda1 1 0 10 0 1 0 20 0\n\
+            259 0 nvme0n1 1 0 4 0 1 0 0 0\n 259 1 nvme0n1p1 1 0 4 0 1 0 0 0\n 7 0 loop0 9 9 9 9 9 9 9 9\n";
+        assert_eq!(disk_bytes(disks), [Some(14 * 512), Some(20 * 512)]);
+        let networks = b"Inter-|   Receive |  Transmit\n face |bytes packets|bytes\n    lo: 7 0 0 0 0 0 0 0 7 0\n\
+            eth0: 5 0 0 0 0 0 0 0 3 0\n wlan0:2 0 0 0 0 0 0 0 1 0\n";
+        assert_eq!(network_bytes(networks), [Some(7), Some(4)]);
+        assert_eq!(disk_bytes(b""), [None, None]);
     }
 
     #[test]

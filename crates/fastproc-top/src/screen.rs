@@ -11,7 +11,7 @@ use std::{
 };
 
 use fastproc::{Fields, cgroups};
-use fastproc_columns::Lookup;
+use fastproc_columns::{Lookup, Row};
 use ratatui_crossterm::crossterm::event::{
     Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind,
 };
@@ -31,7 +31,6 @@ use crate::{
     settings::Settings,
     state::State,
     terminal::{Input, Signals, Terminal},
-    view::details,
 };
 
 use self::pace::{Pace, QUIET};
@@ -67,8 +66,6 @@ pub struct Screen {
     read_again: Instant,
     looks: u64,
     recorder: Option<(Recorder, PathBuf)>,
-    /// Whether tables are written as text, which shows no messages.
-    is_text: bool,
 }
 
 impl Screen {
@@ -76,6 +73,15 @@ impl Screen {
     pub fn open(options: Options) -> Result<Self, Error> {
         let mut state = State::new(Settings::load(&options)?)?;
         state.no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if let Some(path) = &options.settings
+            && !options.settings_by_default
+            && !path.exists()
+        {
+            state.say(format!(
+                "there is no {}: these are the defaults; W writes it",
+                path.display()
+            ));
+        }
         state.is_ascii = !locale::has_unicode(|name| env::var_os(name));
         let (feed, lookup) = if let Some(path) = &options.replay {
             let replay = Replay::open(path)?;
@@ -108,7 +114,6 @@ impl Screen {
             read_again: Instant::now(),
             looks: 0,
             recorder,
-            is_text: false,
         })
     }
 
@@ -147,6 +152,7 @@ impl Screen {
     /// Shows the screen until the user quits.
     pub fn run(&mut self) -> Result<Left, Error> {
         let mut terminal = Terminal::open()?;
+        self.fit(terminal.size().0)?;
         let left = match self.watch(&mut terminal) {
             // The terminal disappeared during a write.
             Err(Error::Terminal(_)) if terminal.is_gone() => Ok(Left::BySignal(SIGHUP)),
@@ -249,6 +255,13 @@ impl Screen {
         }
     }
 
+    /// Collects what the columns of a terminal of this width need.
+    fn fit(&mut self, width: u16) -> Result<(), Error> {
+        self.state.fit(width);
+        let fields = needs(&self.state, self.recorder.is_some());
+        self.feed.need(fields).map(drop)
+    }
+
     /// Takes the first snapshot.
     fn begin(&mut self) -> Result<(), Error> {
         self.look()?;
@@ -288,7 +301,7 @@ impl Screen {
         match self.feed.step() {
             Ok(true) => {
                 match self.feed.step_cgroups() {
-                    Err(error) if self.is_text => return Err(error.into()),
+                    Err(error) if self.state.is_text => return Err(error.into()),
                     Err(error) => self.leave_cgroups(&error),
                     Ok(()) => {}
                 }
@@ -328,8 +341,10 @@ impl Screen {
             } = &mut self.painter;
             histories.push(&view);
             watched.look(view.snapshot.stats().kernel_end_ns());
-            if let Some(shown) = &self.state.details {
-                details::watch(shown, &view, watched);
+            let shown = self.state.details.as_ref().map(|details| details.id);
+            if shown.is_some() || self.state.settings.cgroups.shown {
+                let rows = Row::all(&view.snapshot, view.before, false);
+                watched.keep_up(rows, shown);
             }
         }
         Ok(())

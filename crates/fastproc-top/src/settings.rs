@@ -51,6 +51,8 @@ pub struct Settings {
     pub header: bool,
     /// Whether to use colour, unless `NO_COLOR` is set.
     pub colour: bool,
+    /// Whether to show the folders of programs; `None`: on a very wide terminal.
+    pub paths: Option<bool>,
     /// How processes are grouped.
     pub group: Option<GroupBy>,
     /// The table of cgroups.
@@ -111,6 +113,7 @@ impl Default for Settings {
             each_cpu: true,
             header: true,
             colour: true,
+            paths: None,
             group: None,
             cgroups: CgroupSettings::default(),
         }

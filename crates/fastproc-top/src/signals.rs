@@ -70,13 +70,17 @@ pub enum Error {
     #[error(transparent)]
     Detail(#[from] DetailError),
     /// The system refused.
-    #[error("process {pid}: {source}")]
-    Refused {
-        /// The process.
-        pid: u32,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("{}", reason(*.0))]
+    Refused(Errno),
+}
+
+/// Why the system refused, said of the process.
+fn reason(error: Errno) -> String {
+    match error {
+        Errno::PERM => "is not yours; run fastproc top as root".into(),
+        Errno::ACCESS => "may only be given a higher priority by root".into(),
+        error => format!("was not changed: {}", io::Error::from(error)),
+    }
 }
 
 /// Whether a `/proc` has the pids of this process's own namespace, the only ones that system calls accept. `status` is
@@ -124,10 +128,7 @@ impl ProcessAction {
                 .and_then(|tid| getpriority_process(Some(tid)))
                 .and_then(|nice| set_nice(id, nice + by)),
         };
-        done.map_err(|error| Error::Refused {
-            pid: id.pid,
-            source: error.into(),
-        })
+        done.map_err(Error::Refused)
     }
 }
 

@@ -21,34 +21,19 @@ use crate::{
     target::Target,
 };
 
+/// A terminal with this many columns shows more: parents, input and output.
+const WIDE: u16 = 130;
+/// A terminal with this many columns shows the folders of programs.
+const VERY_WIDE: u16 = 160;
+
 /// The default columns. A narrow terminal leaves out columns from the right, except the last.
-const COLUMNS: [&str; 12] = [
-    "pid",
-    "user",
-    "ni",
-    "vsize",
-    "rss",
-    "state",
-    "pcpu",
-    "pmem",
-    "time",
-    "num_threads",
-    "processor",
-    "cmdline",
-];
+const COLUMNS: &str = "pid,user,ni,vsize,rss,state,pcpu,pmem,time,num_threads,processor,cmdline";
+/// The default columns of a wide terminal.
+const WIDE_COLUMNS: &str =
+    "pid,ppid,user,ni,vsize,rss,state,pcpu,pmem,time,num_threads,processor,read/s,write/s,cmdline";
 
 /// The default columns of threads.
-const THREAD_COLUMNS: [&str; 9] = [
-    "pid",
-    "tid",
-    "user",
-    "ni",
-    "state",
-    "pcpu",
-    "time",
-    "processor",
-    "comm",
-];
+const THREAD_COLUMNS: &str = "pid,tid,user,ni,state,pcpu,time,processor,comm";
 
 /// A message that disappears after a while.
 #[derive(Clone, Debug)]
@@ -72,10 +57,12 @@ pub struct State {
     pub settings: Settings,
     /// What is chosen of the table of processes.
     pub chosen: Chosen<Processes>,
-    /// The filter before a group was opened, to which Esc returns.
-    pub filter_before: Option<String>,
+    /// The grouping of the group that was opened, and the filter before, to which Esc returns.
+    pub opened: Option<(GroupBy, String)>,
     /// The text to search for.
     pub search: String,
+    /// The columns of the terminal.
+    pub width: u16,
     /// The direction in which to search when rows are drawn next.
     pub seek: Option<i32>,
     /// The process that the cursor follows.
@@ -104,6 +91,8 @@ pub struct State {
     pub is_replay: bool,
     /// Whether the environment disables colour.
     pub no_colour: bool,
+    /// Whether tables are written as text, which shows no messages, and in which an empty line ends a table.
+    pub is_text: bool,
     /// Whether to draw only ASCII characters.
     pub is_ascii: bool,
 }
@@ -111,13 +100,14 @@ pub struct State {
 impl State {
     /// Creates the state from settings.
     pub fn new(mut settings: Settings) -> Result<Self, Error> {
-        let defaults = default_columns(settings.threads);
+        let defaults = default_columns(settings.threads, 0);
         let chosen = Chosen::new(settings.words(), defaults).map_err(Error::Choice)?;
         let cgroups = cgroups::Table::new(&mut settings.cgroups).map_err(Error::Choice)?;
         Ok(Self {
             chosen,
-            filter_before: None,
+            opened: None,
             search: String::new(),
+            width: 0,
             seek: None,
             follow: None,
             marked: HashSet::new(),
@@ -132,6 +122,7 @@ impl State {
             paused: false,
             is_replay: false,
             no_colour: false,
+            is_text: false,
             is_ascii: false,
             settings,
         })
@@ -144,15 +135,32 @@ impl State {
 
     /// Sets the columns by name; an empty list selects the defaults that fit.
     pub fn set_columns(&mut self, names: &str) -> Result<(), field::UnknownField> {
-        let defaults = default_columns(self.settings.threads);
+        let defaults = default_columns(self.settings.threads, self.width);
         let words = self.settings.words().columns;
         self.chosen.set_columns(names, defaults, words)
+    }
+
+    /// Has the default columns fit a terminal of this width.
+    pub fn fit(&mut self, width: u16) {
+        let was = std::mem::replace(&mut self.width, width);
+        if self.chosen.may_drop
+            && self.settings.columns.is_empty()
+            && (was < WIDE) != (width < WIDE)
+        {
+            // They are known.
+            let _ = self.set_columns("");
+        }
+    }
+
+    /// Whether the folders of programs are shown.
+    pub fn shows_paths(&self) -> bool {
+        self.settings.paths.unwrap_or(self.width >= VERY_WIDE)
     }
 
     /// Sets the filter; an empty one shows everything.
     pub fn set_filter(&mut self, text: &str) -> Result<(), FilterError> {
         self.chosen.set_filter(text, self.settings.words().filter)?;
-        self.filter_before = None;
+        self.opened = None;
         Ok(())
     }
 
@@ -234,6 +242,15 @@ impl State {
         });
     }
 
+    /// Says that a search found nothing, where the user looks.
+    pub fn say_not_found(&mut self) {
+        let text = format!("nothing has '{}' in it", self.search.escape_debug());
+        match &mut self.overlay {
+            Some(Overlay::Prompt { error, .. }) => *error = Some(text),
+            _ => self.fail(text),
+        }
+    }
+
     /// Shows an error for a while.
     pub fn fail(&mut self, text: impl Into<String>) {
         self.say(text);
@@ -256,7 +273,11 @@ impl State {
     }
 }
 
-fn default_columns(threads: bool) -> Vec<&'static Field> {
-    let names: &[&str] = if threads { &THREAD_COLUMNS } else { &COLUMNS };
-    names.iter().flat_map(|name| field::find(name)).collect()
+fn default_columns(threads: bool, width: u16) -> Vec<&'static Field> {
+    let names = match (threads, width) {
+        (true, _) => THREAD_COLUMNS,
+        (false, ..WIDE) => COLUMNS,
+        _ => WIDE_COLUMNS,
+    };
+    names.split(',').flat_map(field::find).collect()
 }

@@ -6,7 +6,7 @@ use fastproc::Process;
 use fastproc_columns::{Lookup, Row, escape::escape};
 
 use crate::{
-    canvas::{shortened, width},
+    canvas::{name_in, shortened, width},
     id::Id,
     observation::View,
 };
@@ -23,7 +23,7 @@ pub struct Target {
 /// The name of a process in questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Its command line; without one, its name.
+    /// Its command line, without the folder of its program; without one, its name.
     command: String,
     /// Its user.
     user: Option<String>,
@@ -82,9 +82,11 @@ impl Name {
         let uid = Row::new(process).users().map(|(_, effective)| effective);
         let uid = uid.or_else(|| effective_user(lookup.details.file(process, c"status").ok()?));
         let user = uid.map(|uid| String::from_utf8_lossy(lookup.users.name(uid)).into_owned());
+        let command = String::from_utf8_lossy(&command);
+        let (name, _) = name_in(&command);
         Self {
             // A quote in the name must not seem to end it.
-            command: String::from_utf8_lossy(&command).replace('"', "\\\""),
+            command: command[name..].replace('"', "\\\""),
             user,
         }
     }

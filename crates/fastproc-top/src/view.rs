@@ -3,6 +3,7 @@
 pub mod cgroup;
 pub mod cgroups;
 pub mod details;
+pub mod graphs;
 pub mod grid;
 pub mod header;
 pub mod overlay;

@@ -36,8 +36,10 @@ impl State {
             }
             Action::Details => table.details = table.selected.map(Details::new),
             Action::Refresh => return Some(Effect::Refresh),
-            Action::Back => {
+            Action::Back if table.follow.is_some() || !self.search.is_empty() => {
                 (table.follow, self.search) = (None, String::new());
+            }
+            Action::Back => {
                 let _ = self.set_cgroup_filter("");
             }
             _ => {

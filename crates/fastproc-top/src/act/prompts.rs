@@ -27,10 +27,15 @@ impl State {
         }
         match self.overlay.take()? {
             Overlay::List(list) => {
+                if let Some(names) = list.columns() {
+                    return self.show_columns(&names);
+                }
                 let (_, choice) = list.items.into_iter().nth(list.window.cursor)?;
                 match choice {
                     Choice::Sort(name) => self.sort_by(name, None),
                     Choice::Signal(signal) => self.question(ProcessAction::Signal(signal)),
+                    Choice::Group(by) => self.group_by(by),
+                    Choice::Column(..) => {}
                     Choice::User(user) => {
                         let filter = user.and_then(|user| GroupBy::User.filter(user.as_bytes()));
                         if let Err(error) = self.set_filter(&filter.unwrap_or_default()) {
@@ -64,16 +69,12 @@ impl State {
         let trimmed = text.trim();
         match prompt {
             Prompt::Filter if self.settings.cgroups.shown => self.set_cgroup_filter(trimmed)?,
-            Prompt::Columns if self.settings.cgroups.shown => self.set_cgroup_columns(trimmed)?,
             Prompt::Filter => self
                 .set_filter(trimmed)
                 .map_err(|error| error.to_string())?,
-            Prompt::Columns => self
-                .set_columns(trimmed)
-                .map_err(|error| error.to_string())?,
             Prompt::Search => {
                 self.search = text.into();
-                self.seek = (!text.is_empty()).then_some(1);
+                self.seek = (!text.is_empty()).then_some(0);
             }
             Prompt::Interval => {
                 let interval = parse_interval(trimmed).map_err(|error| error.to_string())?;
@@ -100,6 +101,31 @@ impl State {
             Prompt::Time => return Ok(Some(Effect::GoTo(trimmed.into()))),
         }
         Ok(None)
+    }
+
+    /// Shows these columns, unless they are shown already.
+    fn show_columns(&mut self, names: &[&str]) -> Option<Effect> {
+        let text = names.join(",");
+        let is_new = |mut shown: Vec<&str>| {
+            shown.dedup();
+            shown != names
+        };
+        // Their names are known.
+        if self.settings.cgroups.shown {
+            if is_new(
+                self.cgroups
+                    .chosen
+                    .columns
+                    .iter()
+                    .map(|column| column.name)
+                    .collect(),
+            ) {
+                let _ = self.set_cgroup_columns(&text);
+            }
+        } else if is_new(self.chosen.columns.iter().map(|field| field.name).collect()) {
+            let _ = self.set_columns(&text);
+        }
+        None
     }
 
     pub(super) fn ask(&mut self, prompt: Prompt, text: String) {

@@ -11,6 +11,7 @@ use crate::{
     settings::Settings,
     target::Target,
 };
+use fastproc_columns::FIELDS;
 
 /// A state with everything in use, at this place.
 fn state(place: Place, is_replay: bool) -> State {
@@ -58,13 +59,13 @@ fn state(place: Place, is_replay: bool) -> State {
     state.overlay = match place {
         Place::Table | Place::Details | Place::Cgroups | Place::Cgroup => None,
         Place::List => {
-            let items = (0..100)
-                .map(|i| (i.to_string(), Choice::Signal(i)))
-                .collect();
+            let names = FIELDS.iter().map(|field| field.name);
+            let items = names.map(|name| (name.into(), Choice::Column(name, true)));
             Some(Overlay::List(List {
-                title: "Signal",
-                items,
+                title: "Columns",
+                items: items.take(100).collect(),
                 window,
+                typed: "p".into(),
             }))
         }
         Place::Prompt => Some(Overlay::Prompt {
@@ -83,10 +84,13 @@ fn state(place: Place, is_replay: bool) -> State {
 #[test]
 fn every_key_does_something() {
     for Binding {
-        place, keys, help, ..
+        places, keys, help, ..
     } in BINDINGS
     {
-        for &key in *keys {
+        let all = places
+            .iter()
+            .flat_map(|place| keys.iter().map(move |key| (place, *key)));
+        for (place, key) in all {
             let changes = |is_replay| {
                 let mut state = state(*place, is_replay);
                 let before = format!("{state:?}");
@@ -176,12 +180,10 @@ fn a_burst_writes_no_settings_and_leaves_only_if_nothing_follows() {
 fn typed_text_is_accepted_or_refused_with_a_reason() {
     for (place, prompt, right, wrong) in [
         (Place::Table, Prompt::Filter, "rss > 5M", "rss >"),
-        (Place::Table, Prompt::Columns, "pid, rss", "pid,nothing"),
         (Place::Table, Prompt::Interval, "0.5", "0"),
         (Place::Table, Prompt::Pid, "12", "x"),
         (Place::Table, Prompt::Nice, "-20", "20"),
         (Place::Cgroups, Prompt::Filter, "memory > 5M", "rss > 5M"),
-        (Place::Cgroups, Prompt::Columns, "cpu, path", "pid"),
     ] {
         let mut state = state(place, false);
         assert!(state.take(prompt, wrong).is_err(), "{prompt:?}");
@@ -200,7 +202,7 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
     assert_eq!(state.settings.cgroups.sort, "-memory");
     state.act(Place::Cgroups, Action::Reverse);
     assert_eq!(state.settings.cgroups.sort, "memory");
-    state.take(Prompt::Columns, "memory,path").expect("columns");
+    state.set_cgroup_columns("memory,path").expect("columns");
     state.take(Prompt::Filter, "path =~ a").expect("a filter");
     assert_eq!(state.settings.cgroups.columns, ["memory", "path"]);
     let again =
@@ -253,9 +255,55 @@ fn a_group_is_opened_within_the_filter() {
         r#"(pid < 10 || pid == 20) && comm == "sleep""#
     );
     assert!(state.chosen.filter.is_some());
-    // Esc leaves the group, and then the filter.
-    for left in ["pid < 10 || pid == 20", ""] {
+    // Esc goes back what was done, step by step.
+    (state.search, state.follow) = (String::new(), None);
+    let filter = "pid < 10 || pid == 20";
+    for (left, by) in [(filter, Some(GroupBy::Name)), (filter, None), ("", None)] {
         assert_eq!(state.act(Place::Table, Action::Back), None);
-        assert_eq!(state.settings.filter, left);
+        assert_eq!(
+            (state.settings.filter.as_str(), state.settings.group),
+            (left, by)
+        );
+    }
+}
+
+#[test]
+fn columns_are_picked_in_their_order() {
+    let mut state = state(Place::Table, false);
+    state.set_columns("pid,rss,user").expect("known");
+    state.act(Place::Table, Action::Columns);
+    // rss goes before pid, user goes, and what is typed comes.
+    for action in [
+        Action::Move(1),
+        Action::Side(-1),
+        Action::Last,
+        Action::First,
+        Action::Move(2),
+        Action::Mark,
+    ] {
+        state.act_on_overlay(action);
+    }
+    for character in "ppid".chars() {
+        let key = KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE);
+        state.key(Key::all_of(&key).next().expect("one"));
+    }
+    state.act_on_overlay(Action::Mark);
+    state.act_on_overlay(Action::Accept);
+    assert_eq!(state.settings.columns, ["rss", "pid", "ppid"]);
+}
+
+#[test]
+fn the_last_line_shows_keys_that_have_effects_there() {
+    for (place, bar) in keys::BARS {
+        for (name, _) in bar {
+            let has = |binding: &&Binding| {
+                binding.places.contains(&place)
+                    && binding.keys.iter().any(|key| key.name() == *name)
+            };
+            assert!(
+                name.contains('-') || BINDINGS.iter().any(|binding| has(&binding)),
+                "{place:?}: {name}"
+            );
+        }
     }
 }

@@ -120,6 +120,7 @@ fn screen(name: &str, actions: &[Action]) -> String {
         before: None,
         machine: &Machine::default(),
         earlier: None,
+        span: None,
         exited: &Exited::default(),
         pages: None,
         cgroups: Some(Cgroups {
@@ -150,12 +151,12 @@ fn screen(name: &str, actions: &[Action]) -> String {
 fn cgroups_are_shown_in_order_and_what_is_not_known_is_said() {
     let text = screen("flat", &[]);
     let expected = "\
-MEMORY  MAX WORKING ANON    TIME READ PATH
-  900M    -    800M 300M 0:07.00    - /system.slice
-  600M 1.0G    550M 200M 0:05.00    - /system.slice/db.service
-  500M    -    500M 400M 1:01.00    - /user.slice
-  300M    -    250M 100M 0:02.00    - /system.slice/web.service
-     -    -       -    -       -    - /
+MEMORY▼  MAX WORKING ANON    TIME READ PATH
+   900M    -    800M 300M 0:07.00    - /system.slice
+   600M 1.0G    550M 200M 0:05.00    - /system.slice/db.service
+   500M    -    500M 400M 1:01.00    - /user.slice
+   300M    -    250M 100M 0:02.00    - /system.slice/web.service
+      -    -       -    -       -    - /
 5 cgroups, memory 1.4G; not known: pids, io (not on version 2)
 ";
     assert_eq!(text, expected);
@@ -164,13 +165,13 @@ MEMORY  MAX WORKING ANON    TIME READ PATH
 #[test]
 fn a_tree_of_cgroups_can_be_folded() {
     let actions = [Action::Tree, Action::SortBy("path")];
-    let expected = "\
-MEMORY  MAX WORKING ANON    TIME READ PATH△
-     -    -       -    -       -    - /
-  900M    -    800M 300M 0:07.00    -   system.slice
-  600M 1.0G    550M 200M 0:05.00    -     db.service
-  300M    -    250M 100M 0:02.00    -     web.service
-  500M    -    500M 400M 1:01.00    -   user.slice
+    // Where the arrow was there is room.
+    let expected = " MEMORY  MAX WORKING ANON    TIME READ PATH▲
+      -    -       -    -       -    - /
+   900M    -    800M 300M 0:07.00    -   system.slice
+   600M 1.0G    550M 200M 0:05.00    -     db.service
+   300M    -    250M 100M 0:02.00    -     web.service
+   500M    -    500M 400M 1:01.00    -   user.slice
 5 cgroups, memory 1.4G; not known: pids, io (not on version 2)
 ";
     assert_eq!(screen("tree", &actions), expected);

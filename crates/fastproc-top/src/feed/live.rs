@@ -119,6 +119,7 @@ impl Live {
             before: compared.then_some(&self.before),
             machine: &self.machine,
             earlier: compared.then_some(&self.earlier),
+            span: None,
             exited: &self.exited,
             pages: None,
             cgroups: self.cgroups.as_ref().map(Hierarchy::view),

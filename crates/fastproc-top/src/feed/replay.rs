@@ -177,6 +177,7 @@ impl Replay {
             before: self.compared.then_some(&self.before),
             machine: &self.reader.frame.machine,
             earlier: self.compared.then_some(&self.earlier),
+            span: Some(self.reader.span()),
             exited: &self.exited,
             pages: Some(&self.pages),
             cgroups: None,

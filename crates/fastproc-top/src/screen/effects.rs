@@ -1,12 +1,14 @@
 //! Effects of keys outside of the state: on processes, on the settings file, in a recording.
 
-use fastproc_columns::Names;
+use fastproc::Fields;
+use fastproc_columns::{Names, Row};
 
 use super::Screen;
 use crate::{
     act::Effect,
     error::Error,
     feed::{Feed, Replay},
+    group::{GroupBy, Groups},
     id::Id,
     overlay::{Choice, Overlay, ProcessAction},
     record, signals,
@@ -23,6 +25,7 @@ impl Screen {
             Effect::Do(action, targets) => self.change_processes(action, &targets),
             Effect::Save => self.save(),
             Effect::Users => self.list_users(),
+            Effect::Groups => self.list_groups(),
             Effect::Exited => self.say_of_exited(),
             Effect::MarkTree => self.mark_tree(),
             Effect::Step(by) => self.travel(|replay| Ok(replay.moved_by(by.into()))),
@@ -136,6 +139,10 @@ impl Screen {
                     let text = format!("{} has ended", target.describe(40));
                     self.state.fail(text);
                 }
+                Err(error @ signals::Error::Refused(_)) => {
+                    let text = format!("{} {error}", target.describe(24));
+                    self.state.fail(text);
+                }
                 Err(error) => self.state.fail(error.to_string()),
             }
         }
@@ -184,6 +191,35 @@ impl Screen {
         self.state.list("Processes of", items, 0);
     }
 
+    /// Lists the groupings that have groups here, each with their number.
+    fn list_groups(&mut self) {
+        let needs = GroupBy::ALL.map(GroupBy::needs);
+        let needs = needs.into_iter().fold(self.state.needs(), Fields::union);
+        // Without them there are fewer groups.
+        let _ = self.feed.need(needs);
+        let Some(view) = self.feed.view() else {
+            return;
+        };
+        let now = self.state.settings.group;
+        let mut items: Vec<_> = now
+            .map(|_| ("no groups".into(), Choice::Group(None)))
+            .into_iter()
+            .collect();
+        let rows: Vec<_> = Row::all(&view.snapshot, view.before, false).collect();
+        let mut groups = Groups::default();
+        for by in GroupBy::ALL {
+            groups.add_up(by, "", false, &rows, &mut self.lookup);
+            if groups.known() > 0 {
+                let line = format!("{:<16} {:>6}", by.name(), groups.known());
+                items.push((line, Choice::Group(Some(by))));
+            }
+        }
+        let at = items
+            .iter()
+            .position(|(_, choice)| *choice == Choice::Group(now));
+        self.state.list("Groups by", items, at.unwrap_or(0));
+    }
+
     /// Reports whether exited processes can be shown.
     fn say_of_exited(&mut self) {
         let state = &mut self.state;
@@ -196,7 +232,7 @@ impl Screen {
         } else if state.settings.threads {
             state.fail("exited threads are not shown; press H to show processes");
         } else if self.feed.is_live() || is_recorded {
-            state.say("exited processes are shown with what they did in the interval");
+            state.say("processes that exited in the interval are shown, in red; x hides them");
         } else {
             state.fail("this recording has no exited processes");
         }
@@ -222,9 +258,7 @@ impl Screen {
         }
         for pid in marked {
             if let Some(process) = view.snapshot.get(pid) {
-                self.state
-                    .marked
-                    .insert(Id::from_row(&fastproc_columns::Row::new(process)));
+                self.state.marked.insert(Id::from_row(&Row::new(process)));
             }
         }
     }

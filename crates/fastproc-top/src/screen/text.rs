@@ -22,7 +22,8 @@ impl Screen {
         mut each: impl FnMut(String) -> Result<(), E>,
     ) -> Result<bool, E> {
         let mut any = false;
-        self.is_text = true;
+        self.state.is_text = true;
+        self.fit(width)?;
         self.begin()?;
         let mut due = Instant::now();
         loop {
@@ -105,6 +106,9 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
             load(five),
             load(fifteen)
         );
+    }
+    if let Some(degrees) = get(Gauge::Temperature) {
+        let _ = write!(title, ", {}°C", degrees / 1000);
     }
     let _ = write!(title, "; {source}");
     if feed.is_live() {

@@ -64,8 +64,9 @@ pub fn draw(
                     (*label, history, value)
                 })
                 .collect();
-            details::sparks(&mut body, &lines, theme);
-            let mut body = body.lines(lines.len() as u16 + 1, u16::MAX);
+            let room = body.area.height / 2;
+            let used = details::graphs(&mut body, &lines, room, theme);
+            let mut body = body.lines(used + 1, u16::MAX);
             if let Some(row) = row {
                 let cells: Vec<_> = COLUMNS
                     .iter()

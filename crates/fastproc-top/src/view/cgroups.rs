@@ -23,10 +23,7 @@ pub fn draw(
     if let Some(direction) = state.seek.take()
         && !state.cgroups.seek(rows, &state.search, direction)
     {
-        state.fail(format!(
-            "nothing has '{}' in it",
-            state.search.escape_debug()
-        ));
+        state.say_not_found();
     }
     let table = &mut state.cgroups;
     table.chosen.window.settle(rows.len(), room);
@@ -57,7 +54,7 @@ pub fn draw(
             _ => theme.dim(),
         }
     };
-    let cell_style = |_, text: &str| plain_cell(text, theme);
+    let cell_style = |_, _, text: &str| plain_cell(text, theme);
     grid.draw(canvas, &form, row_style, cell_style);
     let line = 1 + rows.len().min(room) as u16;
     let at = canvas.text(line, 0, &rows.total(), theme.bold());

@@ -4,8 +4,9 @@ use fastproc::{Process, Snapshot};
 use fastproc_columns::{FIELDS, Lookup, Row, field};
 
 use super::{
+    graphs::{Plot, graph},
     grid::{Form, Grid, Head},
-    header::{size, spark},
+    header::size,
     theme::Theme,
 };
 use crate::{
@@ -21,6 +22,26 @@ use crate::{
 const COSTLY: [&str; 2] = ["pss", "uss"];
 /// Where the histories begin, to the right of their labels and last values.
 const SPARK_AT: i32 = 26;
+/// Fields of a line, each between two texts.
+type Parts = &'static [(&'static str, &'static str, &'static str)];
+/// What a person wants to know first: the label of a line, and its fields.
+#[rustfmt::skip]
+const FACTS: [(&str, Parts); 9] = [
+    ("program", &[("", "exe", "")]),
+    ("user", &[("", "user", ""), (", group ", "group", "")]),
+    ("started", &[("", "lstart", ""), (", it runs for ", "etime", ""), (", by process ", "ppid", "")]),
+    ("state", &[("", "state", ""), (", threads ", "num_threads", ""), (", nice ", "nice", ""), (", last on CPU ", "processor", ""),
+                (", waits in ", "wchan", "")]),
+    ("cgroup", &[("", "cgroup", ""), (", container ", "container", ""), (" ", "container_name", ""), (", pod ", "pod", "")]),
+    ("CPU", &[("", "pcpu", "%"), (", time ", "time", ""), (", user ", "utime", ""), (", system ", "stime", "")]),
+    ("memory", &[("resident ", "rss", ""), (", ", "pmem", "%"), (", largest ", "vmhwm", ""), (", swapped ", "vmswap", ""),
+                 (", virtual ", "vsize", "")]),
+    ("I/O", &[("read ", "read_bytes", ""), (", written ", "write_bytes", "")]),
+    ("limits", &[("memory ", "cgroup_memory_max", ""), (", of it used ", "cgroup_memory_used", "%"), (", CPU ", "cgroup_cpu_max", "%"),
+                 (", tasks ", "cgroup_tasks_max", ""), (", OOM score ", "oom_score", "")]),
+];
+/// Lines of a command line.
+const COMMAND_LINES: usize = 3;
 /// Fields of a thread.
 const THREAD_FIELDS: [&str; 8] = [
     "tid",
@@ -59,12 +80,14 @@ pub fn draw(
         (Page::Overview, process) => {
             let nothing = Histories::default();
             let history = watched.get(details.id).unwrap_or(&nothing);
-            let top = histories(&mut body, history, theme);
-            if let Some(process) = process {
-                let mut body = body.lines(top + 1, u16::MAX);
-                let row = row(process, view);
-                fields(&mut body, &mut details.window, &row, lookup, theme);
-            }
+            let used = process.map_or(0, |process| {
+                1 + facts(&mut body, &row(process, view), lookup, theme)
+            });
+            histories(&mut body.lines(used, u16::MAX), history, theme);
+        }
+        (Page::Fields, Some(process)) => {
+            let row = row(process, view);
+            fields(&mut body, &mut details.window, &row, lookup, theme);
         }
         (Page::Threads, Some(process)) => threads(&mut body, details, process, view, lookup, theme),
         (Page::Limits | Page::Files | Page::Environment, process) => {
@@ -86,7 +109,7 @@ pub fn draw(
                 }
             }
         }
-        (Page::Threads, None) => {}
+        (Page::Threads | Page::Fields, None) => {}
     }
 }
 
@@ -101,7 +124,6 @@ pub fn tabs(canvas: &mut Canvas<'_>, pages: &[(&str, bool)], theme: Theme) {
         };
         at = canvas.text(1, at, &format!(" {title} "), style);
     }
-    canvas.text(1, at + 2, "Tab: next page, Esc: back", theme.dim());
 }
 
 /// The process, if it still exists.
@@ -121,15 +143,57 @@ fn row<'a>(process: Process<'a>, view: &View<'a>) -> Row<'a> {
     }
 }
 
-/// Adds the changes of the process since the last snapshot to its history.
-pub fn watch(details: &Details, view: &View<'_>, watched: &mut Watched) {
-    if let Some(process) = find(&view.snapshot, details) {
-        watched.push(&row(process, view));
+/// Draws what a person wants to know first. Returns the number of lines.
+fn facts(canvas: &mut Canvas<'_>, row: &Row<'_>, lookup: &mut Lookup, theme: Theme) -> u16 {
+    const TEXT_AT: i32 = 10;
+    let room = usize::from(canvas.area.width)
+        .saturating_sub(TEXT_AT as usize)
+        .max(1);
+    let mut draw = |line: u16, label: &str, words: &str| {
+        canvas.text(line, 0, label, theme.dim());
+        canvas.text(line, TEXT_AT, words, theme.plain());
+    };
+    let mut line = 0;
+    let mut words = Vec::new();
+    write_field("cmdline", row, lookup, &mut words);
+    let mut rest: Vec<char> = text(&words).chars().collect();
+    for _ in 0..COMMAND_LINES {
+        let after = rest.split_off(room.min(rest.len()));
+        draw(
+            line,
+            if line == 0 { "command" } else { "" },
+            &rest.iter().collect::<String>(),
+        );
+        line += 1;
+        rest = after;
+        if rest.is_empty() {
+            break;
+        }
     }
+    for (label, parts) in FACTS {
+        words.clear();
+        for (before, field, after) in parts {
+            let start = words.len();
+            words.extend_from_slice(before.as_bytes());
+            let known = words.len();
+            write_field(field, row, lookup, &mut words);
+            if matches!(&words[known..], b"" | b"-") {
+                words.truncate(start);
+            } else {
+                words.extend_from_slice(after.as_bytes());
+            }
+        }
+        let shown = text(&words).trim_start_matches(", ");
+        if !shown.is_empty() {
+            draw(line, label, shown);
+            line += 1;
+        }
+    }
+    line
 }
 
-/// Draws the histories of the process. Returns the number of lines.
-fn histories(canvas: &mut Canvas<'_>, history: &Histories, theme: Theme) -> u16 {
+/// Draws the histories of the process.
+fn histories(canvas: &mut Canvas<'_>, history: &Histories, theme: Theme) {
     let per_second = |rate: f64| format!("{}/s", size(rate.round() as u64));
     let number = |rate: f64| format!("{}/s", super::header::count(rate));
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
@@ -150,19 +214,31 @@ fn histories(canvas: &mut Canvas<'_>, history: &Histories, theme: Theme) -> u16 
             last(&history.switches, number),
         ),
     ];
-    sparks(canvas, &lines, theme);
-    lines.len() as u16
+    graphs(canvas, &lines, canvas.area.height, theme);
 }
 
-/// Draws histories, each with its label and its last value.
-pub fn sparks(canvas: &mut Canvas<'_>, lines: &[(&str, &History, String)], theme: Theme) {
-    let cells = usize::from(canvas.area.width).saturating_sub(SPARK_AT as usize);
-    for (line, (label, history, now)) in lines.iter().enumerate() {
-        let line = line as u16;
+/// Draws histories in at most this many lines, each with its label and its last value. Returns how many it took.
+pub fn graphs(
+    canvas: &mut Canvas<'_>,
+    all: &[(&str, &History, String)],
+    room: u16,
+    theme: Theme,
+) -> u16 {
+    let lines = (room / all.len() as u16).clamp(1, 4);
+    for (i, (label, history, now)) in all.iter().enumerate() {
+        let line = i as u16 * lines;
         canvas.text(line, 0, label, theme.dim());
-        canvas.text_before(line, SPARK_AT - 2, now, theme.plain());
-        spark(canvas, line, SPARK_AT, cells, history, None, theme.line());
+        canvas.text_before(line, SPARK_AT - 2, now, theme.bold());
+        let plot = Plot {
+            line,
+            column: SPARK_AT,
+            // A line between two of them.
+            lines: (lines - 1).max(1),
+            width: usize::from(canvas.area.width).saturating_sub(SPARK_AT as usize),
+        };
+        graph(canvas, plot, history, None, theme);
     }
+    lines * all.len() as u16
 }
 
 /// Draws the fields.
@@ -271,7 +347,7 @@ pub fn list(
         may_drop: None,
         theme,
     };
-    grid.draw(canvas, &form, |_| theme.plain(), |_, _| theme.plain());
+    grid.draw(canvas, &form, |_| theme.plain(), |_, _, _| theme.plain());
 }
 
 fn scrolled(canvas: &mut Canvas<'_>, window: &mut Window, lines: &[&str], theme: Theme) {

@@ -4,12 +4,14 @@ use fastproc_columns::{Cells, Field, Subject};
 use ratatui_core::style::Style;
 
 use super::theme::Theme;
-use crate::canvas::{Canvas, width};
+use crate::canvas::{Canvas, name_in, width};
 
 /// Blanks between two columns of the table.
 const GAP: i32 = 1;
 /// Columns are left out until the last one has this much room.
-const ROOM_FOR_LAST: i32 = 16;
+const ROOM_FOR_LAST: i32 = 24;
+/// Columns that end in the name of a program or a group, which stands out.
+const NAMES: [&str; 3] = ["cmdline", "comm", "path"];
 
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,18 +67,23 @@ impl Grid {
         self.widths[column] = self.widths[column].max(cell);
     }
 
-    /// Draws the cells, below a line of headings. A row has a style; if that is the plain one, each cell has its own.
+    /// Draws the cells, below a line of headings. A row has a style; if that is the plain one, each cell has its own, which
+    /// depends on its row, column and text.
     pub fn draw(
         &mut self,
         canvas: &mut Canvas<'_>,
         form: &Form,
         row_style: impl Fn(usize) -> Style,
-        cell_style: impl Fn(&'static str, &str) -> Style,
+        cell_style: impl Fn(usize, &'static str, &str) -> Style,
     ) {
         let theme = form.theme;
         let left = -i32::from(form.left);
-        let shown = self.visible(form, i32::from(canvas.area.width));
         let (sorted, descending) = form.sorted;
+        if let Some(at) = self.heads.iter().position(|head| head.name == sorted) {
+            let with_arrow = width(&self.heads[at].heading) as u16 + 1;
+            self.widths[at] = self.widths[at].max(with_arrow);
+        }
+        let shown = self.visible(form, i32::from(canvas.area.width));
         canvas.style_line(0, theme.heading());
         self.places.clear();
         let mut x = left;
@@ -91,12 +98,13 @@ impl Grid {
             } else {
                 theme.heading()
             };
-            let mut heading = head.heading.clone();
-            if is_sorted && column == last {
-                heading.push(if descending { '▽' } else { '△' });
-            }
             let cell = i32::from(self.widths[column]);
-            canvas.text(0, head.start(x, cell, &heading), &heading, style);
+            let beside = cell - i32::from(is_sorted);
+            let at = head.start(x, beside, &head.heading);
+            let at = canvas.text(0, at, &head.heading, style);
+            if is_sorted {
+                canvas.text(0, at, if descending { "▼" } else { "▲" }, style);
+            }
             let place = |x: i32| x.clamp(0, canvas.area.width.into()) as u16;
             let until = if column == last {
                 i32::MAX
@@ -120,12 +128,15 @@ impl Grid {
                 }
                 let (text, _) = self.cells.at(row * count + column);
                 let cell = i32::from(self.widths[column]);
-                let style = if style == theme.plain() {
-                    cell_style(head.name, text)
+                let at = head.start(x, cell, text);
+                if style != theme.plain() {
+                    canvas.text(line, at, text, style);
+                } else if NAMES.contains(&head.name) {
+                    let style = cell_style(row, head.name, text);
+                    command(canvas, line, at, text, style, theme);
                 } else {
-                    style
-                };
-                canvas.text(line, head.start(x, cell, text), text, style);
+                    canvas.text(line, at, text, cell_style(row, head.name, text));
+                }
                 x += cell + GAP;
             }
         }
@@ -170,6 +181,16 @@ impl Head {
             x
         }
     }
+}
+
+/// Draws a command line or a path: the name in its first word stands out and has the style, and what is before it is dim.
+fn command(canvas: &mut Canvas<'_>, line: u16, x: i32, text: &str, style: Style, theme: Theme) {
+    let first = text.find(|c| !" │├└─+".contains(c)).unwrap_or(0);
+    let (name, end) = name_in(&text[first..]);
+    let x = canvas.text(line, x, &text[..first + name], theme.dim());
+    let name = &text[first + name..first + end];
+    let x = canvas.text(line, x, name, style.patch(theme.program()));
+    canvas.text(line, x, &text[first + end..], theme.plain());
 }
 
 /// The style of a cell, regardless of its column: zeros are dim.

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use fastproc_columns::number;
 use ratatui_core::style::Style;
 
-use super::theme::Theme;
+use super::{graphs, theme::Theme};
 use crate::{
-    canvas::{Canvas, block},
+    canvas::{Canvas, block, width},
+    clock,
     history::History,
     machine::{Gauge, Machine, Shares},
     observation::View,
@@ -27,6 +28,10 @@ pub struct Histories {
     pub io_pressure: History,
     /// Context switches per second.
     pub switches: History,
+    /// Bytes per second of all disks.
+    pub disk: History,
+    /// Bytes per second of the network.
+    pub network: History,
 }
 
 impl Histories {
@@ -41,6 +46,8 @@ impl Histories {
         self.io_pressure.push(share(Gauge::IoSome));
         let switches = earlier.and_then(|earlier| now.per_second(earlier, Gauge::ContextSwitches));
         self.switches.push(switches);
+        self.disk.push(now.sum(Gauge::DiskRead, Gauge::DiskWritten));
+        self.network.push(now.sum(Gauge::Received, Gauge::Sent));
     }
 }
 
@@ -62,6 +69,8 @@ pub struct Header<'a> {
     pub title: &'a str,
     /// Whether every CPU has its own bar.
     pub each_cpu: bool,
+    /// Whether graphs have several lines where there is room.
+    pub has_high_graphs: bool,
     /// Colours.
     pub theme: Theme,
 }
@@ -84,7 +93,7 @@ const TALLY_FORMS: [TallyForm; 3] = [
         processes: "processes",
         kernel: "kernel",
         threads: "threads",
-        interval: " in this interval",
+        interval: " in this interval (x shows them)",
         states: [
             "running", "sleeping", "on disk", "stopped", "zombie", "other",
         ],
@@ -150,7 +159,8 @@ impl Header<'_> {
     /// The number of its lines on a screen of this size.
     pub fn height(&self, width: u16, height: u16) -> u16 {
         let cpus = self.cpus(width, height);
-        let all = 5 + cpus.lines(self.view.machine.cpus.len());
+        let more = self.graph_lines(height) + u16::from(self.view.span.is_some());
+        let all = 4 + more + cpus.lines(self.view.machine.cpus.len());
         // A part of the table is always visible.
         all.min(height.saturating_sub(6))
     }
@@ -159,11 +169,18 @@ impl Header<'_> {
     pub fn draw(&self, canvas: &mut Canvas<'_>, screen_height: u16) {
         let width = canvas.area.width;
         canvas.text(0, 0, self.title, self.theme.bold());
-        self.tasks(canvas, 1);
+        let mut below = canvas.lines(1, u16::MAX);
+        let canvas = if let Some(span) = self.view.span {
+            self.place_in_recording(&mut below, span);
+            &mut below.lines(1, u16::MAX)
+        } else {
+            &mut below
+        };
+        self.tasks(canvas, 0);
         let cpus = self.cpus(width, screen_height);
         let count = self.view.machine.cpus.len();
         let lines = cpus.lines(count);
-        let mut part = canvas.lines(2, lines);
+        let mut part = canvas.lines(1, lines);
         match cpus {
             Cpus::Together => self.all_cpus(&mut part, width),
             Cpus::Bars(columns) => self.bars(&mut part, columns),
@@ -172,9 +189,34 @@ impl Header<'_> {
                 self.heat(&mut part, in_line);
             }
         }
-        self.memory(canvas, 2 + lines);
-        self.rates(canvas, 3 + lines);
-        self.lines_of_history(canvas, 4 + lines);
+        self.memory(canvas, 1 + lines);
+        self.rates(canvas, 2 + lines);
+        let mut part = canvas.lines(3 + lines, self.graph_lines(screen_height));
+        graphs::draw(&mut part, self.histories, self.view.machine, self.theme);
+    }
+
+    /// The times at which a recording begins and ends, and between them where this is.
+    fn place_in_recording(&self, canvas: &mut Canvas<'_>, (first, last): (u64, u64)) {
+        let time = |ns| clock::time_of_day(ns, true);
+        let at = canvas.text(0, 0, &time(first), self.theme.dim()) + 1;
+        let end = time(last);
+        let room = i32::from(canvas.area.width) - at - width(&end) as i32 - 1;
+        let now = self.view.machine.get(Gauge::Calendar).unwrap_or(first);
+        let share = now.saturating_sub(first) as f64 / (last - first.min(last)).max(1) as f64;
+        let place = (share.min(1.0) * f64::from(room - 1)).round() as i32;
+        for (from, to, style) in [
+            (0, place, self.theme.line()),
+            (place + 1, room, self.theme.dim()),
+        ] {
+            canvas.text(
+                0,
+                at + from,
+                &"─".repeat((to - from).max(0) as usize),
+                style,
+            );
+        }
+        canvas.text(0, at + place, "●", self.theme.bold());
+        canvas.text(0, at + room + 1, &end, self.theme.dim());
     }
 
     fn tasks(&self, canvas: &mut Canvas<'_>, line: u16) {
@@ -362,51 +404,13 @@ impl Header<'_> {
         self.first_that_fits(canvas, line, &[true, false].map(write));
     }
 
-    fn lines_of_history(&self, canvas: &mut Canvas<'_>, line: u16) {
-        let all = self.histories;
-        let lines = [
-            ("CPU", &all.cpu, Some(1.0)),
-            ("memory", &all.memory, Some(1.0)),
-            ("CPU wait", &all.cpu_pressure, Some(1.0)),
-            ("I/O wait", &all.io_pressure, Some(1.0)),
-            ("switches", &all.switches, None),
-        ];
-        let room = (canvas.area.width / 16).clamp(1, lines.len() as u16);
-        let width = canvas.area.width / room;
-        for (i, (label, history, largest)) in lines.into_iter().take(room.into()).enumerate() {
-            let x = i32::from(width) * i as i32;
-            let from = canvas.text(line, x, label, self.theme.dim()) + 1;
-            let cells = (x + i32::from(width) - 1 - from).max(0) as usize;
-            spark(
-                canvas,
-                line,
-                from,
-                cells,
-                history,
-                largest,
-                self.theme.line(),
-            );
+    /// The lines of the graphs on a screen of this height.
+    const fn graph_lines(&self, height: u16) -> u16 {
+        match height {
+            32..46 if self.has_high_graphs => 4,
+            46.. if self.has_high_graphs => 6,
+            _ => 1,
         }
-    }
-}
-
-/// Draws the last values of a history, the newest at the right edge. Without `largest`, the greatest value is full
-/// height.
-pub fn spark(
-    canvas: &mut Canvas<'_>,
-    line: u16,
-    column: i32,
-    width: usize,
-    history: &History,
-    largest: Option<f64>,
-    style: Style,
-) {
-    let largest = largest.unwrap_or_else(|| history.largest(width));
-    let values = history.last(width);
-    let mut at = column + (width - values.len()) as i32;
-    for value in values {
-        let cell = value.map_or(' ', |value| block(value / largest.max(f64::MIN_POSITIVE)));
-        at = canvas.text(line, at, cell.encode_utf8(&mut [0; 4]), style);
     }
 }
 

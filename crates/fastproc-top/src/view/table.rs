@@ -2,13 +2,20 @@
 
 use fastproc_columns::{Lookup, Row, escape::escape, field, number};
 use ratatui_core::style::Style;
+use rustix::process::geteuid;
 
 use super::{
     grid::{Form, Grid, Head, plain_cell},
     header::size,
     theme::Theme,
 };
-use crate::{canvas::Canvas, group::Groups, id::Id, rows::Picked, state::State};
+use crate::{
+    canvas::{Canvas, name_in},
+    group::Groups,
+    id::Id,
+    rows::Picked,
+    state::State,
+};
 
 /// Draws tables of processes, of threads and of groups.
 #[derive(Debug, Default)]
@@ -16,6 +23,9 @@ pub struct Table {
     /// The cells, and where each column is on the screen.
     pub grid: Grid,
 }
+
+/// A process is new for this long.
+const YOUNG_NS: u64 = 3_000_000_000;
 
 /// The columns of groups: heading, least width, field to sort by.
 const GROUP_COLUMNS: [(&str, usize, &str); 7] = [
@@ -39,6 +49,8 @@ impl Table {
         theme: Theme,
     ) {
         self.write(picked, state, lookup);
+        let own = lookup.users.name(geteuid().as_raw()).to_vec();
+        let young = |row: &Row<'_>| lookup.now_ns.saturating_sub(row.start_ns()) < YOUNG_NS;
         let form = Form {
             left: state.chosen.window.left,
             sorted: state.chosen.sorted(),
@@ -49,7 +61,15 @@ impl Table {
             canvas,
             &form,
             |row| row_style(&picked.rows[row], row, state, theme),
-            |name, text| cell_style(name, text, theme),
+            |at, name, text| {
+                let row = &picked.rows[at];
+                match name {
+                    "user" if text.as_bytes() != own => theme.other(),
+                    "cmdline" | "comm" if young(row) => theme.user(),
+                    "cmdline" | "comm" if row.other_thread().is_some() => theme.other(),
+                    _ => cell_style(name, text, theme),
+                }
+            },
         );
     }
 
@@ -62,7 +82,7 @@ impl Table {
         for (i, row) in picked.rows.iter().enumerate() {
             branch.clear();
             if let Some(place) = picked.branches.get(i) {
-                place.write(&mut branch);
+                place.write_lines(&mut branch);
                 if place.is_parent && state.chosen.folded.contains(&row.process.pid()) {
                     branch.extend_from_slice(b"+ ");
                 }
@@ -75,8 +95,16 @@ impl Table {
                 // The kernel no longer has its command line.
                 let is_gone = field.name == "cmdline" && has_ended(&row);
                 let field = name.filter(|_| is_gone).unwrap_or(field);
-                self.grid
-                    .push(|text| field.write_for_table(&row, lookup, text));
+                self.grid.push(|text| {
+                    let start = text.len();
+                    field.write_for_table(&row, lookup, text);
+                    if field.name == "cmdline" && !state.shows_paths() {
+                        let start = start + branch.len();
+                        let line = str::from_utf8(&text[start..]).unwrap_or_default();
+                        let (name, _) = name_in(line);
+                        text.drain(start..start + name);
+                    }
+                });
             }
         }
     }
@@ -135,7 +163,7 @@ impl Table {
                 theme.plain()
             }
         };
-        let cell_style = |_, _: &str| theme.plain();
+        let cell_style = |_, _, _: &str| theme.plain();
         self.grid.draw(canvas, &form, row_style, cell_style);
     }
 }
@@ -170,8 +198,12 @@ fn has_ended(row: &Row<'_>) -> bool {
 fn cell_style(name: &str, text: &str, theme: Theme) -> Style {
     match (name, text) {
         ("state", "R") => theme.user(),
-        ("state", "D") => theme.error(),
-        ("state", "Z") => theme.system(),
+        ("state", "D" | "Z") => theme.error(),
+        ("state", "T" | "t") => theme.interrupts(),
+        ("pcpu" | "pmem", text) => match text.parse::<f64>() {
+            Ok(share) if share >= 10.0 => theme.level(share / 100.0),
+            _ => plain_cell(text, theme),
+        },
         _ => plain_cell(text, theme),
     }
 }

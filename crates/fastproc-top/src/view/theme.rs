@@ -17,6 +17,11 @@ impl Theme {
         Style::new().add_modifier(Modifier::DIM)
     }
 
+    /// The name of a program.
+    pub const fn program(self) -> Style {
+        self.bold()
+    }
+
     /// Highlighted text.
     pub const fn bold(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
@@ -123,6 +128,11 @@ impl Theme {
     /// Time waiting for I/O; a cache.
     pub fn waiting(self) -> Style {
         self.paint(Color::DarkGray)
+    }
+
+    /// Another user, or another thread of a process.
+    pub fn other(self) -> Style {
+        self.paint(Color::Magenta)
     }
 
     /// A line of history.

@@ -111,6 +111,11 @@ pub fn made_up(name: &str, looks: u64, processes: u32, cpus: u32) -> Recording {
             (Gauge::SwapFree, 1 << 30),
             (Gauge::CpuSome, look * SECOND / 8),
             (Gauge::IoSome, look * SECOND / 16),
+            (Gauge::DiskRead, look << 20),
+            (Gauge::DiskWritten, 3 << 20),
+            (Gauge::Received, look << 10),
+            (Gauge::Sent, 5 << 10),
+            (Gauge::Temperature, 54_321),
         ] {
             machine.set(gauge, Some(value));
         }
@@ -247,17 +252,17 @@ fn a_replay_shows_what_was_shown() {
         !text.contains("the recording ends here")
     });
     let replayed = replay.screens();
-    // The first line has the source, and the last one messages about the recording.
-    let body = |screen: &str| {
-        let lines: Vec<_> = screen.lines().skip(1).take(38).map(str::to_owned).collect();
+    // The first line has the source, the second one of a recording where it is, and the last one messages.
+    let body = |first: usize, screen: &str| {
+        let lines: Vec<_> = screen.lines().skip(first).take(37).collect();
         lines.join("\n")
     };
     for (at, (shown, replayed)) in shown.iter().zip(&replayed).enumerate() {
-        assert_eq!(body(shown), body(replayed), "look {at}");
+        assert_eq!(body(1, shown), body(2, replayed), "look {at}");
     }
     // Going back restores the history of earlier snapshots, without later ones.
-    let back = replayed.last().map(|screen| body(screen));
-    assert_eq!(back, Some(body(&shown[shown.len() - 2])));
+    let back = replayed.last().map(|screen| body(2, screen));
+    assert_eq!(back, Some(body(1, &shown[shown.len() - 2])));
     let counted = shown
         .iter()
         .filter(|screen| ended(screen).is_some())

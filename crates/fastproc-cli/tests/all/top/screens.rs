@@ -32,13 +32,17 @@ fn the_same_recording_shows_the_same_screen() {
     for (name, recording, lines, columns, keys) in [
         ("table-80x24", &few, 24, 80, ""),
         ("table-120x40", &few, 40, 120, ""),
+        ("table-140x40", &few, 40, 140, ""),
         ("table-300x100", &many, 100, 300, ""),
         ("heat-80x24", &many, 24, 80, ""),
         ("tree-100x30", &few, 30, 100, "t"),
-        ("group-80x24", &few, 24, 80, "g"),
+        ("groups-80x24", &few, 24, 80, "g"),
+        ("group-80x24", &few, 24, 80, "g\r"),
+        ("columns-80x24", &few, 24, 80, "\x1b[12~"),
         ("marked-80x24", &few, 24, 80, "  "),
-        ("help-80x24", &few, 24, 80, "?"),
+        ("help-140x40", &few, 40, 140, "?"),
         ("details-100x30", &few, 30, 100, "N\r"),
+        ("fields-80x24", &few, 24, 80, "N\rf"),
         ("limits-80x24", &few, 24, 80, "N\r\t\t"),
         ("files-80x24", &few, 24, 80, "Nl"),
         ("hidden-80x24", &few, 24, 80, "N\x1b[Bl"),
@@ -80,7 +84,10 @@ fn the_same_recording_shows_the_same_screen() {
 /// Text on the screen after the keys were handled.
 fn sign(name: &str) -> &'static str {
     match name.split('-').next() {
-        Some("tree") => r"\_",
+        Some("tree") => " cat --number",
+        Some("groups") => "Groups by",
+        Some("columns") => "[x] pid",
+        Some("fields") => "tracer_pid",
         Some("group") => "COUNT",
         Some("marked") => "marked 2",
         Some("help") => "Table",

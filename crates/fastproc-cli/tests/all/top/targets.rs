@@ -42,7 +42,7 @@ impl Pair {
             self.first.id(),
             self.second.id()
         );
-        let columns = "-o=user,user,user,user,user,user,pid,ni,cmdline";
+        let columns = "-o=user,user,user,user,user,user,user,user,user,user,user,user,pid,ni,cmdline";
         let mut arguments = vec!["--source=procfs", "--interval=0.1", "--sort=-ni", columns];
         arguments.extend(["--filter", &filter]);
         let mut top = Terminal::top(24, 120, &arguments);
@@ -56,7 +56,7 @@ impl Pair {
 
     /// Which of the two comes first, if both are shown.
     fn first_of(&self, text: &str) -> Option<usize> {
-        let line = |name: &String| text.lines().position(|line| line.contains(name));
+        let line = |name: &String| text.lines().position(|line| line.ends_with(name));
         let [first, second] = [0, 1].map(|at| line(&self.names[at]));
         Some(usize::from(second? < first?))
     }

@@ -54,8 +54,8 @@ impl Terminal {
     pub fn command(arguments: &[&str]) -> Command {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_fastproc"), "top"]);
-        command.args(["--settings", "/proc/nowhere/top.toml"]);
         command.args(arguments);
+        command.env("XDG_CONFIG_HOME", "/proc/nowhere");
         command.env_remove("NO_COLOR").env("TZ", "UTC");
         command.env("LC_ALL", "C.UTF-8");
         command
