@@ -7,23 +7,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{ValueEnum, builder::PossibleValue};
+use clap::ValueEnum;
 use fastproc::{
     cgroups::{self, Cgroups},
-    frozen,
+    frozen, proc_root,
 };
 use fastproc_columns::{
-    cgroups::{self as columns, COLUMNS, Column, Filter, Lookup, Reader, Sort},
+    cgroups::{self as columns, Column, Filter, Lookup, Reader, Sort},
+    escape::escape,
     parse_interval,
 };
 
 use crate::{
     NO,
-    completed::completed,
+    completed::{completed, lines},
     failure::Failure,
     format::{Follows, Format, Layout, Rows, Written},
     output::{Output, OutputError},
     privileges,
+    ps::selection::Pids,
     redraw::Redraw,
     terminal,
 };
@@ -40,17 +42,20 @@ Examples:
       Write JSON for another program";
 
 fn long_help() -> String {
-    use std::fmt::Write as _;
-    let mut text = "Columns:\n".to_owned();
-    for column in COLUMNS {
-        let rate = if column.is_rate { "*" } else { " " };
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {:<23}{rate} {}", column.name, column.help);
-    }
-    text + "\
-  Columns marked * are known only with --interval. A - means that there is no limit, or that the
+    let marks = |column: &Column| {
+        if column.is_rate {
+            "*".into()
+        } else {
+            String::new()
+        }
+    };
+    let columns = lines::<columns::Cgroups>(marks, 98);
+    format!("Columns:\n{columns}{LONG_HELP}{AFTER_HELP}{EXIT_STATUS}")
+}
+
+const LONG_HELP: &str = "  Columns marked * are known only with --interval. A - means that there is no limit, or that the
   value is not known: the controller is not enabled for the cgroup, or it is on version 1 (fastproc
-  doctor names those).
+  doctor names those). A default column that is unknown for every row is left out.
   Values cover a cgroup and its descendants, except those marked “own”. A table pads a column to at
   most 256 columns; a longer path moves the rest of its row. The totals below it are left out with
   --no-headers.
@@ -66,14 +71,14 @@ JSON and CSV:
   the number of cgroups that are not shown, with those below them, because their paths are too long:
   of more than 4,000 bytes, or 1,024 or 64 parts from a service.
 
-" + AFTER_HELP
-        + "
+";
+
+const EXIT_STATUS: &str = "
 
 Exit status:
   0  at least one row was shown
   1  no row was shown
-  2  the command line is invalid, or cgroups cannot be read"
-}
+  2  the command line is invalid, or cgroups cannot be read";
 
 /// Show the cgroups of version 2 and what they use.
 ///
@@ -83,8 +88,8 @@ Exit status:
 #[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = long_help())]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
-    /// Show these columns; see Columns below.
-    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', value_parser = completed(columns::find, names), hide_possible_values = true)]
+    /// Show these columns; see Columns below, or --fields help.
+    #[arg(short = 'o', long, value_name = "COLUMN,…", value_delimiter = ',', value_parser = completed::<columns::Cgroups, _>(columns::find), hide_possible_values = true)]
     fields: Vec<&'static Column>,
 
     /// Sort by this column; a minus sign puts the largest value first.
@@ -95,7 +100,7 @@ pub struct Args {
         long,
         value_name = "[-]COLUMN",
         allow_hyphen_values = true,
-        value_parser = completed(str::parse::<Sort>, names),
+        value_parser = completed::<columns::Cgroups, _>(str::parse::<Sort>),
         hide_possible_values = true
     )]
     sort: Option<Sort>,
@@ -107,6 +112,10 @@ pub struct Args {
     /// Show only rows that match an expression, as in 'memory > 100M && path =~ system'.
     #[arg(long, value_name = "EXPR")]
     filter: Option<Filter>,
+
+    /// Show only the cgroups in which these processes are.
+    #[arg(short, long, value_name = "PID,…")]
+    pid: Vec<Pids>,
 
     /// Show descendants below their cgroup.
     #[arg(long)]
@@ -123,19 +132,13 @@ pub struct Args {
     #[command(flatten)]
     written: Written,
 
-    /// Write CSV; the same as --format csv.
-    #[arg(long, conflicts_with_all = ["format", "json"])]
-    csv: bool,
-
     /// Read cgroups from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
-}
 
-/// Names of columns, for shell completion.
-fn names() -> Box<dyn Iterator<Item = PossibleValue>> {
-    let value = |column: &Column| PossibleValue::new(column.name).help(column.help);
-    Box::new(COLUMNS.iter().map(value))
+    /// Do not print to standard error what is left out or not known.
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Where cgroups are read from.
@@ -149,6 +152,7 @@ enum Source {
     /// A service (fastproc serve --no-metrics --socket), which shows a user what it may read
     Service,
     /// The kernel's files; needs no privileges
+    #[value(alias = "procfs")]
     Files,
 }
 
@@ -174,15 +178,19 @@ struct NeedsInterval(&'static str);
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let is_repeated = args.interval.is_some();
+    let filter = match (args.filter.clone(), of_processes(&args.pid)?) {
+        (Some(one), Some(other)) => Some(one.and(other)),
+        (one, other) => one.or(other),
+    };
     let shown = if args.fields.is_empty() {
         columns::defaults(is_repeated)
     } else {
         args.fields.clone()
     };
     let named = args.sort.iter().flat_map(Sort::fields);
-    let named = named.chain(args.filter.iter().flat_map(Filter::fields));
+    let named = named.chain(filter.iter().flat_map(Filter::fields));
     let used: Vec<_> = shown.iter().copied().chain(named).collect();
-    if !is_repeated && let Some(filter) = &args.filter {
+    if !is_repeated && let Some(filter) = &filter {
         filter.check_for_one_snapshot()?;
     }
     if !is_repeated && let Some(rate) = used.iter().find(|column| column.is_rate) {
@@ -193,24 +201,24 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let by_default = (!args.tree).then_some(&by_default);
     let mut reader = Reader::open(&columns, args.source.kind(), !is_repeated)?;
     privileges::drop()?;
-    let format = if args.csv {
-        Format::Csv
-    } else {
-        args.written.format()
-    };
+    let format = args.written.format();
     let mut redraw = Redraw::new(is_repeated && format == Format::Table);
-    let mut writer = format.writer(Layout {
+    let is_default = args.fields.is_empty();
+    let mut layout = Layout {
         headings: !args.written.no_headers,
-        may_drop: args.fields.is_empty(),
+        may_drop: is_default,
         room_for_last: ROOM_FOR_PATH,
         follows: Follows::after(redraw.as_ref()),
         no_formulas: args.written.no_formulas,
         ..Layout::new(shown.into_iter().map(Into::into).collect())
-    });
+    };
+    let mut writer = None;
     let has_total = format == Format::Table && !args.written.no_headers;
     let tree = args.tree.then(HashSet::new);
     let mut lookup = Lookup::default();
-    warn(reader.cgroups(), format);
+    if !args.quiet {
+        warn(reader.cgroups(), format);
+    }
     let mut any = false;
     let mut output = Output::default();
     let mut due = Instant::now();
@@ -219,7 +227,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         reader.read()?;
         let last = reader.cgroups().last();
         // The totals that are drawn in place tell it, and other text would disturb the drawing.
-        let is_told = times > 0 && has_total && redraw.is_some();
+        let is_told = args.quiet || times > 0 && has_total && redraw.is_some();
         if let Some(count) = more(&mut left_out, last.left_out()).filter(|_| !is_told) {
             say_left_out(count);
         }
@@ -228,8 +236,17 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             rows.arrange(
                 args.sort.as_ref().or(by_default),
                 tree.as_ref(),
-                args.filter.as_ref(),
+                filter.as_ref(),
             );
+            let writer = writer.get_or_insert_with(|| {
+                if is_default && format == Format::Table && !rows.is_empty() {
+                    layout.columns.retain(|column| {
+                        let mut values = rows.iter();
+                        values.any(|row| column.field.value(row, &mut lookup).kind().is_some())
+                    });
+                }
+                format.writer(layout.clone())
+            });
             let top = args.top.unwrap_or(usize::MAX);
             any |= !rows.is_empty() && top > 0;
             let room = redraw.as_ref().map_or(usize::MAX, Redraw::rows);
@@ -280,6 +297,30 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
+/// A process that is in no cgroup of version 2.
+#[derive(Debug, thiserror::Error)]
+#[error("process {0} does not exist, or is in no cgroup of version 2")]
+struct NoCgroup(u32);
+
+/// The filter for the cgroups of processes.
+fn of_processes(pids: &[Pids]) -> Result<Option<Filter>, Failure> {
+    let path = |pid: u32| {
+        let file = std::fs::read(proc_root::path(&format!("/proc/{pid}/cgroup"))).ok()?;
+        let mut lines = file.split(|&byte| byte == b'\n');
+        let path = lines.find_map(|line| line.strip_prefix(b"0::"))?;
+        let mut escaped = Vec::new();
+        escape(path, &mut escaped);
+        let text = String::from_utf8(escaped).ok()?;
+        let text = text.replace('\'', r"\x27").replace('*', r"\x2a");
+        Some(format!("path == '{text}'"))
+    };
+    let pids = pids.iter().flat_map(|list| &list.0);
+    let paths = pids.map(|&pid| path(pid).ok_or(NoCgroup(pid)));
+    let paths: Vec<_> = paths.collect::<Result<_, _>>()?;
+    let filter = Some(paths.join(" || ")).filter(|filter| !filter.is_empty());
+    Ok(filter.map(|filter| filter.parse()).transpose()?)
+}
+
 /// How many cgroups are left out, if more than the last time.
 fn more(last: &mut usize, now: usize) -> Option<usize> {
     let before = std::mem::replace(last, now);
@@ -302,7 +343,7 @@ fn warn(reader: &Cgroups, format: Format) {
         // Nothing can be reported if standard error is closed.
         let _ = writeln!(
             io::stderr(),
-            "fastproc: not on version 2, so not known: {}",
+            "fastproc: not on version 2, so not known, and their columns left out: {}",
             absent.join(", ")
         );
     }

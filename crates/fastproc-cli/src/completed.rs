@@ -1,28 +1,28 @@
-//! Values that shells complete.
+//! Names of fields: for shells to complete, and as `--fields help` lists them.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, marker::PhantomData};
 
 use clap::{
     Arg, Command, Error,
     builder::{PossibleValue, TypedValueParser},
+    error::{ContextKind, ContextValue, ErrorKind},
 };
+use fastproc_columns::{Field, Subject};
 
-/// Lists the names that a shell offers.
-type Names = fn() -> Box<dyn Iterator<Item = PossibleValue>>;
-
-/// Parses with another parser, and lists names for shell completion.
+/// Parses with another parser, and lists names of fields.
 #[derive(Clone)]
-pub struct Completed<P> {
+pub struct Completed<S, P> {
     parser: P,
-    names: Names,
+    subject: PhantomData<fn() -> S>,
 }
 
-/// Adds names for shell completion to a parser, which may take other values, too.
-pub fn completed<P: TypedValueParser>(parser: P, names: Names) -> Completed<P> {
-    Completed { parser, names }
+/// Adds names of fields to a parser, which may take other values, too.
+pub fn completed<S: Subject, P: TypedValueParser>(parser: P) -> Completed<S, P> {
+    let subject = PhantomData;
+    Completed { parser, subject }
 }
 
-impl<P: TypedValueParser> TypedValueParser for Completed<P> {
+impl<S: Subject + Clone + 'static, P: TypedValueParser> TypedValueParser for Completed<S, P> {
     type Value = P::Value;
 
     fn parse_ref(
@@ -31,10 +31,51 @@ impl<P: TypedValueParser> TypedValueParser for Completed<P> {
         arg: Option<&Arg>,
         value: &OsStr,
     ) -> Result<P::Value, Error> {
+        if value == "help" {
+            let list = lines::<S>(|_| String::new(), usize::MAX);
+            let mut help = Error::new(ErrorKind::DisplayHelp);
+            help.insert(ContextKind::Custom, ContextValue::String(list));
+            return Err(help);
+        }
         self.parser.parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some((self.names)())
+        let value = |field: &Field<S>| PossibleValue::new(field.name).help(field.help);
+        Some(Box::new(S::fields().iter().map(value)))
     }
+}
+
+/// The column where the description of a field starts.
+const INDENT: usize = 28;
+
+/// A line for each field, with its marks and its other names. What is longer than `width` goes on below its description.
+pub fn lines<S: Subject>(marks: impl Fn(&Field<S>) -> String, width: usize) -> String {
+    let mut lines = String::new();
+    for field in S::fields() {
+        let heading = field.column_heading();
+        let is_heading = |name: &str| heading.eq_ignore_ascii_case(name);
+        let mut others = field.aliases.to_vec();
+        if !is_heading(field.name) && !others.iter().any(|other| is_heading(other)) {
+            others.push(&heading);
+        }
+        let also = if others.is_empty() {
+            String::new()
+        } else {
+            format!(" (also {})", others.join(", "))
+        };
+        let mut line = format!("  {:<22} {:<2}", field.name, marks(field));
+        for word in format!("{}{also}", field.help).split(' ') {
+            if line.len() + 1 + word.len() > width {
+                lines += &line;
+                lines.push('\n');
+                line = " ".repeat(INDENT - 1);
+            }
+            line.push(' ');
+            line += word;
+        }
+        lines += &line;
+        lines.push('\n');
+    }
+    lines
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use fastproc_columns::{Field, Processes, Subject, UnknownField};
+use fastproc_columns::{Field, Needle, Processes, Subject, UnknownField};
 
 use crate::redraw::Redraw;
 
@@ -21,6 +21,7 @@ use crate::redraw::Redraw;
 pub enum Format {
     /// A table for people: aligned, rounded, cut to the width of the terminal
     #[default]
+    #[value(alias = "text")]
     Table,
     /// One JSON object per snapshot, on one line, with the rows in an array; for events the same as ndjson
     Json,
@@ -42,6 +43,7 @@ const NO_HEADINGS: [&str; 6] = [
 
 /// The options of all commands that list.
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Written {
     /// Write in this format.
     #[arg(long, value_enum, default_value_t)]
@@ -50,6 +52,10 @@ pub struct Written {
     /// Write JSON; the same as --format json.
     #[arg(long, conflicts_with = "format")]
     json: bool,
+
+    /// Write CSV; the same as --format csv.
+    #[arg(long, hide = true, conflicts_with_all = ["format", "json"])]
+    csv: bool,
 
     /// Leave out the heading of a table or of CSV.
     #[arg(long, visible_alias = "no-headings", aliases = NO_HEADINGS)]
@@ -63,7 +69,11 @@ pub struct Written {
 impl Written {
     /// The format.
     pub fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
+        match (self.json, self.csv) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Csv,
+            _ => self.format,
+        }
     }
 }
 
@@ -106,6 +116,8 @@ pub struct Layout<S: Subject = Processes> {
     pub follows: Follows,
     /// Whether CSV protects text that a spreadsheet would take for a formula.
     pub no_formulas: bool,
+    /// What a table on a terminal highlights in names and command lines.
+    pub needle: Option<Needle>,
 }
 
 /// Where a table appears after the previous one.
@@ -136,6 +148,7 @@ impl<S: Subject> Layout<S> {
             room_for_last: 16,
             follows: Follows::Apart,
             no_formulas: false,
+            needle: None,
         }
     }
 }

@@ -56,12 +56,24 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let serve = <serve::Args as clap::Args>::augment_args(Command::new(EXPORTER));
     let serve = usage::complete(serve);
     write(&serve, EXPORTER, &["fastproc".into()])?;
-    for (name, command) in [("fastproc", crate::command()), (EXPORTER, serve)] {
+    for (name, command) in [
+        ("fastproc", without_hidden(&crate::command())),
+        (EXPORTER, serve),
+    ] {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             clap_complete::generate_to(shell, &mut command.clone(), name, &args.directory)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command without those of its commands that help does not list: shells would complete them.
+fn without_hidden(command: &Command) -> Command {
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    Command::new("fastproc")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(command.get_arguments())
+        .subcommands(shown.cloned())
 }
 
 /// Writes a man page.

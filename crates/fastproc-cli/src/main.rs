@@ -32,7 +32,10 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 
 use failure::Failure;
 
@@ -221,7 +224,16 @@ fn answer(error: &clap::Error) -> ExitCode {
     if let (Err(closed), false) = (standard::output(), error.use_stderr()) {
         return failed(&closed);
     }
-    match error.print() {
+    let printed = match error.get(ContextKind::Custom) {
+        Some(ContextValue::String(list)) => io::stdout().write_all(list.as_bytes()),
+        _ if error.use_stderr() => {
+            let text = error.to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            io::stderr().write_all(format!("fastproc: {text}").as_bytes())
+        }
+        _ => error.print(),
+    };
+    match printed {
         Err(failure) if failure.kind() != io::ErrorKind::BrokenPipe && !error.use_stderr() => {
             failed(&failure)
         }

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Baseline, Collector, Fields, Texts, frozen};
+use fastproc::{Baseline, Collector, Fields, Texts, frozen, proc_root};
 use fastproc_columns::{Field, Filter, Lookup, Sort, Sorter};
 
 use self::{
@@ -37,8 +37,15 @@ use crate::{
 pub use self::{args::Args, translate::as_in_ps};
 
 /// Shows the table, once or at every interval.
-pub fn run(args: Args) -> Result<ExitCode, Failure> {
+pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
     let words = words::parse_words(&args.words)?;
+    if let Some(needle) = &args.search {
+        let search: Filter = needle.filter(own_pid()).parse()?;
+        args.filter = Some(match args.filter.take() {
+            Some(filter) => search.and(filter),
+            None => search,
+        });
+    }
     let format = args.written.format();
     let like_ps = args.is_like_ps(&words)?;
     let Plan {
@@ -112,6 +119,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     if args.exited && cmdlines {
         lookup.details.keep_earlier_cmdlines();
     }
+    let guarded = columns.iter().find(|column| column.field.is_guarded());
     let mut screen = Screen {
         lookup,
         writer,
@@ -126,6 +134,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         tree_of_ps,
         exited: args.exited,
         repeated: args.interval.is_some(),
+        guarded: guarded.map(|column| column.field.column_heading()),
         quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
         warns: !args.quiet,
         redraw: Redraw::new(args.interval.is_some() && is_table),
@@ -148,6 +157,11 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::from(NO)
     })
+}
+
+/// The id of this process.
+pub fn own_pid() -> u32 {
+    proc_root::own_pid().unwrap_or_else(std::process::id)
 }
 
 /// The groups of fields that the columns, the order and the filter need.

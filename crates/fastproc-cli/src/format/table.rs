@@ -1,6 +1,9 @@
 //! A table for people.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    ops::Range,
+};
 
 use fastproc_columns::{Cells, Subject, escape::is_right_to_left};
 
@@ -87,6 +90,8 @@ impl<S: Subject> Table<S> {
         let mut moved = 0;
         let widest =
             width.filter(|_| self.layout.may_drop || self.layout.follows == Follows::InPlace);
+        let needle = self.layout.needle.as_ref().filter(|_| self.colour);
+        let mut marks: Vec<Range<usize>> = Vec::new();
         let mut line = String::new();
         for i in 0..self.cells.len() {
             let column = i % self.widths.len();
@@ -104,6 +109,7 @@ impl<S: Subject> Table<S> {
             if is_isolated {
                 line.push(ISOLATE);
             }
+            let start = line.len();
             let room = width.filter(|_| column == last);
             let room = room.map(|width| width.saturating_sub(before_last + moved).max(NARROWEST));
             match room {
@@ -112,6 +118,11 @@ impl<S: Subject> Table<S> {
                     line.push('…');
                 }
                 _ => line += text,
+            }
+            let is_name = matches!(self.layout.columns[column].field.name, "comm" | "cmdline");
+            if let Some(needle) = needle.filter(|_| is_name) {
+                let places = needle.places(&line[start..]);
+                marks.extend(places.map(|place| start + place.start..start + place.end));
             }
             if is_isolated {
                 line.push(END_ISOLATE);
@@ -126,8 +137,9 @@ impl<S: Subject> Table<S> {
             if is_heading && self.colour {
                 write!(output, "\x1b[1m{shown}\x1b[0m")?;
             } else {
-                output.write_all(shown.as_bytes())?;
+                write_marked(shown, &marks, output)?;
             }
+            marks.clear();
             // The cut text may lack its end of isolation.
             if shown.matches(ISOLATE).count() > shown.matches(END_ISOLATE).count() {
                 write!(output, "{END_ISOLATE}")?;
@@ -181,6 +193,17 @@ impl<S: Subject> RowWriter<S> for Table<S> {
         }
         self.write_cells(output)
     }
+}
+
+/// Writes a line with these parts highlighted, as far as it has them.
+fn write_marked(line: &str, marks: &[Range<usize>], output: &mut dyn Write) -> io::Result<()> {
+    let mut rest = 0;
+    for mark in marks.iter().filter(|mark| mark.end <= line.len()) {
+        let (before, marked) = (&line[rest..mark.start], &line[mark.clone()]);
+        write!(output, "{before}\x1b[1;31m{marked}\x1b[0m")?;
+        rest = mark.end;
+    }
+    output.write_all(&line.as_bytes()[rest..])
 }
 
 fn pad(width: usize, line: &mut String) {

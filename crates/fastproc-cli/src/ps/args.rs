@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fastproc_columns::{Filter, parse_interval};
+use fastproc_columns::{Filter, Needle, parse_interval};
 
 use super::{
     help,
@@ -27,7 +27,8 @@ pub struct Args {
 
     /// Show these columns.
     ///
-    /// Columns are fields, named as in proc(5) or ps(1), in upper or lower case; see Fields below. The option can be repeated.
+    /// Columns are fields, named as in proc(5) or ps(1), or as their headings; see Fields below, or --fields help. The option can be
+    /// repeated.
     /// Only the fields that the columns, --sort and --filter name are read.
     ///
     /// The default is pid, user, state, pcpu, pmem, rss, vsize, threads, etime, time and comm. A narrow terminal gets as many
@@ -67,6 +68,12 @@ pub struct Args {
     /// See Filters below. If no row matches, the exit status is 1.
     #[arg(long, value_name = "EXPR")]
     pub(super) filter: Option<Filter>,
+
+    /// Show only processes whose name or command line has this text, in letters of either case.
+    ///
+    /// A terminal highlights it. The default columns then end with cmdline instead of comm.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) search: Option<Needle>,
 
     #[command(flatten)]
     pub(super) select: Select,

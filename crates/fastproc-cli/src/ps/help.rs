@@ -1,15 +1,18 @@
 //! The help of `fastproc ps` beyond its options.
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use fastproc_columns::FIELDS;
+use clap::builder::{StringValueParser, TypedValueParser};
+use fastproc_columns::{Field, Processes};
 
-use crate::{completed::completed, format::Column};
+use crate::{
+    completed::{completed, lines},
+    format::Column,
+};
 
 /// Which arguments choose whose output.
 const RULE: &str =
     "  ps(1)'s     a word without a dash, as in aux; -o -O -f -F -l -j -y -c -M -L -T -H --forest,
               and -P -w -n --cols --context
-  fastproc's  --fields --top --filter --tree, and neither of both
+  fastproc's  --fields --top --filter --search --tree, and neither of both
   either      selections (-e -p -C -u -t --ppid …), --sort, --interval, --json, --format, …
 ";
 
@@ -39,7 +42,7 @@ Filters:
     =~ !~            test whether a text matches a regular expression, or does not
   Write a value as a column shows it:
     sizes        in bytes, or with K, M, G, T, P (of 1024 each): rss > 100M, rss == 13.6K
-    times        etime > 1h30m, utime > 250ms, etime > 01:30:00, etime < 2-12:00:00;
+    times        in seconds, or etime > 1h30m, utime > 250ms, etime > 01:30:00, etime < 2-12:00:00;
                  nanoseconds, with the name that the field has in CSV and JSON: utime_ns > 1000
     dates        lstart >= '2026-03-01 09:30', start > 09:30, lstart == 2026-03-01 (the whole day)
     sets, masks  capeff == 000001ffffffffff, umask == 0022; flags == 0x400100
@@ -93,6 +96,8 @@ Examples:
       Show the large processes of users other than root
   fastproc ps --threads --filter 'comm == nginx' --fields pid,tid,processor,cls,nvcsw,comm
       Show the threads of a service
+  fastproc ps --search nginx
+      Show the processes that have nginx in their name or command line
   fastproc ps --tree -u www-data
       Show the processes of a user as a tree
   fastproc ps aux --sort -rss,pid | awk '$6 > 100000'
@@ -105,10 +110,6 @@ Exit status:
   1  no process matched
   2  the command line is invalid, or the processes could not be read"#;
 
-/// The column where the description of a field starts, and the longest line.
-const INDENT: usize = 28;
-const WIDTH: usize = 98;
-
 /// The text for `-h`.
 pub fn short() -> String {
     SHORT.replace("{rule}", RULE)
@@ -116,49 +117,21 @@ pub fn short() -> String {
 
 /// The text for `--help`.
 pub fn long() -> String {
-    let mut fields = String::new();
-    for field in FIELDS {
+    let marks = |field: &Field| {
         let marks = [(field.of_thread, '*'), (field.is_guarded(), '!')];
-        let marks: String = marks
-            .iter()
-            .filter(|(is, _)| *is)
-            .map(|&(_, mark)| mark)
-            .collect();
-        let mut line = format!("  {:<22} {marks:<2}", field.name);
-        let aliases = field.aliases.join(", ");
-        let also = if aliases.is_empty() {
-            String::new()
-        } else {
-            format!(" (also {aliases})")
-        };
-        for word in format!("{}{also}", field.help).split(' ') {
-            if line.len() + 1 + word.len() > WIDTH {
-                fields += &line;
-                fields.push('\n');
-                line = " ".repeat(INDENT - 1);
-            }
-            line.push(' ');
-            line += word;
-        }
-        fields += &line;
-        fields.push('\n');
-    }
-    LONG.replace("{fields}\n", &fields)
+        let marks = marks.iter().filter(|(is, _)| *is);
+        marks.map(|&(_, mark)| mark).collect()
+    };
+    LONG.replace("{fields}\n", &lines(marks, 98))
         .replace("{rule}\n", RULE)
-}
-
-/// The names of fields, for shell completion.
-fn names() -> Box<dyn Iterator<Item = PossibleValue>> {
-    let value = |field: &fastproc_columns::Field| PossibleValue::new(field.name).help(field.help);
-    Box::new(FIELDS.iter().map(value))
 }
 
 /// Parses the name of a field.
 pub fn field_parser() -> impl TypedValueParser<Value = Column> {
-    completed(str::parse::<Column>, names)
+    completed::<Processes, _>(str::parse::<Column>)
 }
 
 /// Takes any order, because its names depend on other options.
 pub fn sort_parser() -> impl TypedValueParser<Value = String> {
-    completed(StringValueParser::new(), names)
+    completed::<Processes, _>(StringValueParser::new())
 }

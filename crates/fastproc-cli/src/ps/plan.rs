@@ -54,10 +54,10 @@ pub(super) struct Plan {
     pub(super) needs: Fields,
 }
 
-/// The default columns.
-pub(super) const DEFAULT: &str = "pid,user,state,pcpu,pmem,rss,vsize,num_threads,etime,time,comm";
-/// The default columns of threads.
-const OF_THREADS: &str = "pid,tid,user,state,pcpu,processor,etime,time,comm";
+/// The default columns, before the name.
+pub(super) const DEFAULT: &str = "pid,user,state,pcpu,pmem,rss,vsize,num_threads,etime,time";
+/// Those of threads.
+const OF_THREADS: &str = "pid,tid,user,state,pcpu,processor,etime,time";
 /// The width of a line after one `-w`.
 const WIDE: u32 = 132;
 
@@ -92,6 +92,8 @@ impl Args {
     fn of_fastproc(&self) -> Option<&'static str> {
         first(&[
             (!self.fields.is_empty(), "--fields"),
+            // It is also a filter.
+            (self.search.is_some(), "--search"),
             (self.top.is_some(), "--top"),
             (self.filter.is_some(), "--filter"),
             (self.tree, "--tree"),
@@ -204,7 +206,12 @@ impl Args {
         };
         let may_drop = self.fields.is_empty() && of_ps.is_empty();
         let columns = if may_drop {
-            parse_columns(if threads { OF_THREADS } else { DEFAULT })?
+            let name = if self.search.is_some() {
+                "cmdline"
+            } else {
+                "comm"
+            };
+            parse_columns(if threads { OF_THREADS } else { DEFAULT }, name)?
         } else if of_ps.is_empty() {
             self.fields.clone()
         } else {
@@ -258,6 +265,7 @@ impl Args {
                     Redraw::new(self.interval.is_some() && format == Format::Table).as_ref(),
                 ),
                 no_formulas: self.written.no_formulas,
+                needle: self.search.clone(),
                 ..Layout::new(columns.clone())
             })
         };
@@ -279,6 +287,7 @@ fn first(options: &[(bool, &'static str)]) -> Option<&'static str> {
     given.map(|(_, option)| *option)
 }
 
-fn parse_columns(names: &str) -> Result<Vec<Column>, Failure> {
-    Ok(names.split(',').map(str::parse).collect::<Result<_, _>>()?)
+fn parse_columns(names: &str, last: &str) -> Result<Vec<Column>, Failure> {
+    let names = names.split(',').chain([last]);
+    Ok(names.map(str::parse).collect::<Result<_, _>>()?)
 }

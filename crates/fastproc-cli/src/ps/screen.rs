@@ -43,6 +43,8 @@ pub struct Screen {
     pub exited: bool,
     /// Whether there are several snapshots.
     pub repeated: bool,
+    /// The heading of a column that only a process's owner and root may see.
+    pub guarded: Option<String>,
     /// Whether to print no summary.
     pub quiet: bool,
     /// Whether to print it nevertheless if exits were lost or processes are left out.
@@ -117,6 +119,10 @@ impl Screen {
             threads: self.threads,
             fallback,
             is_cut: self.is_cut,
+            hidden: self
+                .guarded
+                .as_deref()
+                .filter(|_| !crate::privileges::may_trace_all()),
         };
         let rows = Rows {
             document: summary.document(),

@@ -26,6 +26,8 @@ pub struct Summary<'a> {
     pub shown: usize,
     /// Whether each row is a thread.
     pub threads: bool,
+    /// The heading of a column that others' processes do not show to this user.
+    pub hidden: Option<&'a str>,
     /// Whether the height of the terminal limits the rows.
     pub is_cut: bool,
     /// Why a better source is not used.
@@ -108,6 +110,9 @@ impl fmt::Display for Summary<'_> {
                 "; {left_out} left out, whose text in /proc cannot be parsed"
             )?;
         }
+        if let Some(heading) = self.hidden {
+            write!(f, "; {heading} of other users is known to root only")?;
+        }
         self.fallback
             .map_or(Ok(()), |fallback| write!(f, "; {fallback}"))
     }
@@ -144,6 +149,7 @@ mod tests {
             ended: Some(2),
             shown,
             threads: false,
+            hidden: None,
             is_cut: false,
             fallback: Some("why"),
         };

@@ -67,7 +67,8 @@ pub enum WordsError {
 }
 
 /// Examples of valid input.
-const HINT: &str = "type aux, ax, axjf or a process id, or options with a dash, as in -ef, -p PID or -C NAME; see fastproc ps --help";
+const HINT: &str =
+    "type aux, ax, axjf or a process id, or options with a dash, as in -ef or -p PID";
 
 /// Letters of ps(1) that fastproc lacks, and what to type instead.
 const OTHERS: &[(char, &str)] = &[
@@ -88,8 +89,23 @@ const OTHERS: &[(char, &str)] = &[
     ('N', "type -N or --deselect"),
 ];
 
+/// What is wrong with words, of which the first may be meant as a text to search for.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}; to search for processes, type --search {}", .word.escape_debug())]
+pub struct NoWords {
+    problem: WordsError,
+    word: String,
+}
+
 /// Parses words without a dash.
-pub fn parse_words(words: &[String]) -> Result<Words, WordsError> {
+pub fn parse_words(words: &[String]) -> Result<Words, NoWords> {
+    parse(words).map_err(|problem| NoWords {
+        problem,
+        word: words.join(" "),
+    })
+}
+
+fn parse(words: &[String]) -> Result<Words, WordsError> {
     let mut parsed = Words::default();
     let mut words = words.iter();
     let mut set_by = None;
@@ -209,7 +225,7 @@ impl Words {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Result<Words, WordsError> {
+    fn words(line: &str) -> Result<Words, NoWords> {
         let words: Vec<_> = line.split_whitespace().map(String::from).collect();
         parse_words(&words)
     }

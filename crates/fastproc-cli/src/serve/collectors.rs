@@ -8,7 +8,7 @@ macro_rules! collectors {
     ($($on:ident $off:ident $name:literal $help:literal;)*) => {
         /// Parts of the machine's metrics, named as in `node_exporter`.
         #[derive(Debug, clap::Args)]
-        #[command(next_help_heading = "Metrics of the machine, as of node_exporter")]
+        #[command(next_help_heading = "Metrics of the machine, as of node_exporter; --no-collector.NAME leaves some out")]
         pub struct Collectors {
             /// Export these metrics also with --config, --procnames, or flags with one dash.
             #[arg(long, overrides_with = "no_host")]
@@ -22,7 +22,7 @@ macro_rules! collectors {
             $(
                 #[arg(long = concat!("collector.", $name), overrides_with = stringify!($off), help = $help)]
                 $on: bool,
-                #[arg(long = concat!("no-collector.", $name), overrides_with = stringify!($on), help = "Leave these metrics out.")]
+                #[arg(long = concat!("no-collector.", $name), overrides_with = stringify!($on), hide = true)]
                 $off: bool,
             )*
             /// Export these fields of /proc/vmstat.

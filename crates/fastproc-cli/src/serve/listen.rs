@@ -4,16 +4,19 @@ use std::{io, net::TcpListener};
 
 /// Listening at the address failed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen at {address}")]
-pub struct ListenError {
-    address: String,
-    #[source]
-    source: io::Error,
+pub enum ListenError {
+    #[error("cannot listen at {address}")]
+    Failed { address: String, source: io::Error },
+    #[error("'{0}' is no address; type :{0} for all addresses, or 127.0.0.1:{0}")]
+    Port(String),
 }
 
 /// Listens at an address, or with `:PORT` at all addresses.
 pub fn at(address: &str) -> Result<TcpListener, ListenError> {
-    let failed = |source| ListenError {
+    if !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(ListenError::Port(address.into()));
+    }
+    let failed = |source| ListenError::Failed {
         address: address.into(),
         source,
     };

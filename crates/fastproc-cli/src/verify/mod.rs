@@ -45,7 +45,7 @@ use self::{
       Compare all processes five times
   fastproc verify --source bpf --rounds 100
       Compare the values of one source a hundred times
-  fastproc verify --pids 1,$$
+  fastproc verify -p 1,$$
       Compare only init and this shell
   fastproc verify --cgroups
       Compare the values of all cgroups
@@ -60,7 +60,9 @@ pub struct Args {
     rounds: u32,
     /// Compare only these processes, and none of the machine's counters.
     #[arg(
-        long,
+        short = 'p',
+        long = "pid",
+        alias = "pids",
         value_name = "PID,…",
         value_delimiter = ',',
         value_parser = clap::value_parser!(u32).range(1..),

@@ -63,6 +63,7 @@ fn golden_ps_selects_sorts_and_writes_processes() {
             "ps --filter 'start > 2026-01-15 && kthread == true' --fields pid,start,comm",
             "ps --filter 'pcpu > 1% && etime < 1h'",
             "ps --filter 'comm == nobody'",
+            "ps --search NGINX --sort -THR,ram",
             "ps --pid 1,900,4194303 --fields pid,comm,cgroup,unit,slice",
             "ps --comm nginx,xz --fields pid,comm,tty",
             "ps --user control-with-a-long-name,33 --fields pid,euid,user,policy,rt_priority,nice,priority",
@@ -134,7 +135,7 @@ fn golden_cgroups_are_shown_as_table_tree_json_and_csv() {
         &[
             "cgroups --source files",
             "cgroups --source files --tree",
-            "cgroups --source files --sort -oom_kills --top 3",
+            "cgroups --source files --sort -OOM --top 3 -o path,OOM,WORKING",
             "cgroups --source files --filter 'memory > 100M && path =~ slice' --fields path,memory,memory_max",
             "cgroups --source files --filter 'path == none'",
             "cgroups --source files --no-headers --top 2 --sort path",

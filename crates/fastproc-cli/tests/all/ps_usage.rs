@@ -53,7 +53,7 @@ fn mistakes_are_told() {
             &["ps", "--filter", "pid > 1 && rss > 5X"],
             "    pid > 1 && rss > 5X\n                     ^",
         ),
-        (&["ps", "--filter", ""], "a field, ! or ( is expected here"),
+        (&["ps", "--filter", ""], "expected a field, ! or ("),
         (&["ps", "--source", "bfp"], "bpf"),
         (&["ps", "--format", "xml"], "ndjson"),
         (
@@ -70,13 +70,27 @@ fn mistakes_are_told() {
         (&["serve", "--json"], "--json needs --status"),
         (&["ps", "--version"], "type fastproc --version"),
         (&["version"], "type fastproc --version"),
-        (&["ps", "--csv"], "type --format csv"),
         (
             &["ps", "--filter", "pid > 1", "--filter", "pid < 9"],
             "--filter is given twice; join the two expressions with &&",
         ),
         (&["cgroups", "foo"], "'foo' is not expected here"),
-        (&["top", "foo"], "'foo' is not expected here"),
+        (&["top", "foo", "bar"], "'bar' is not expected here"),
+        (&["ps", "nginx"], "type --search nginx"),
+        (&["ps", "top"], "type --search top"),
+        (
+            &["exits", "--interval", "1"],
+            "as they exit; type fastproc ps",
+        ),
+        (&["serve", "--listen", "9256"], "type :9256"),
+        (
+            &["cgroups", "--pid", "4194304"],
+            "process 4194304 does not exist",
+        ),
+        (
+            &["ps", "aux", "--search", "x"],
+            "--search chooses fastproc's",
+        ),
         (&["run", "ps", "aux"], "type fastproc run -- ps"),
         (&["run", "--json", "--", "ps"], "needs --system status"),
         (
@@ -172,6 +186,27 @@ fn help_is_complete() {
         .max();
     assert!(longest <= Some(100), "{longest:?}");
     assert!(output(&["--version"]).starts_with("fastproc "));
+}
+
+#[test]
+fn fields_are_listed_with_a_line_each() {
+    for command in ["ps", "top", "exits", "cgroups"] {
+        let list = output(&[command, "--fields", "help"]);
+        let name = if command == "cgroups" {
+            "working_set"
+        } else {
+            "num_threads"
+        };
+        let line = list
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        let heading = if command == "cgroups" {
+            "WORKING"
+        } else {
+            "THR"
+        };
+        assert!(line.is_some_and(|line| line.contains(heading)), "{list}");
+    }
 }
 
 #[test]

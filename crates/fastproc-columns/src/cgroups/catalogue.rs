@@ -77,18 +77,18 @@ macro_rules! truth {
 #[rustfmt::skip]
 pub static COLUMNS: &[Field<Cgroups>] = &[
     // CPU time
-    cpu("cpu", Unit::Percent, "CPU time, in percent of one CPU", change!(cpu * 100.0)).heading("%CPU").rate(),
+    cpu("cpu", Unit::Percent, "CPU time, in percent of one CPU", change!(cpu * 100.0)).also(&["pcpu"]).heading("%CPU").rate(),
     cpu("throttled", Unit::Percent, "periods in which it was throttled, in percent", change!(throttled * 100.0)).heading("%THROT").rate(),
     cpu("cpu_time", Unit::Time, "CPU time so far", of!(cpu, c => c.usage_ns)).heading("TIME"),
     cpu("user_time", Unit::Time, "CPU time in user mode", of!(cpu, c => c.user_ns)).heading("UTIME"),
     cpu("system_time", Unit::Time, "CPU time in kernel mode", of!(cpu, c => c.system_ns)).heading("STIME"),
     cpu("throttled_time", Unit::Time, "time that it was throttled, of all CPUs together", some_of!(cpu, c => c.throttled_ns()))
-        .heading("THROTTLED"),
+        .heading("THROTTIME"),
     cpu("nr_throttled", Unit::Number, "periods in which it was throttled", some_of!(cpu, c => c.throttled())).heading("NTHROT"),
     cpu("cpu_weight", Unit::Number, "weight for its share of CPU time among siblings", some_of!(cpu, c => c.weight())).heading("WEIGHT"),
     cpu("cpu_limit", Unit::Percent, "limit of CPU time, in percent of one CPU", |row, _| Value::known(cpu_limit(row), Real)).heading("CPULIM"),
     // Memory
-    memory("memory", Unit::Bytes, "memory in use: memory.current", some_of!(memory, m => m.current())),
+    memory("memory", Unit::Bytes, "memory in use: memory.current", some_of!(memory, m => m.current())).also(&["rss", "ram", "mem"]),
     memory("working_set", Unit::Bytes, "memory without inactive file pages", known!(row => row.working_set()))
         .needs(Fields::MEMORY.union(Fields::MEMORY_STAT))
         .heading("WORKING"),

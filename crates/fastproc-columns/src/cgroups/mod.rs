@@ -91,7 +91,7 @@ pub fn defaults(is_repeated: bool) -> Vec<&'static Column> {
     names.split(',').flat_map(find).collect()
 }
 
-/// Finds a field of cgroups by its name, alias or key, in letters of either case.
+/// Finds a field of cgroups by its name, alias, key or heading, in letters of either case.
 ///
 /// # Errors
 /// If no field has this name.
@@ -107,7 +107,8 @@ mod tests {
     fn names_are_found_once_and_rates_replace_totals() {
         for column in COLUMNS {
             let key = column.key();
-            let names = [column.name, &key].into_iter();
+            let names = [column.name, &key, &column.column_heading()].map(str::to_owned);
+            let names = names.iter().map(String::as_str);
             for name in names.chain(column.aliases.iter().copied()) {
                 let found = find(name).expect("its name");
                 assert!(std::ptr::eq(found, column), "{name}");
@@ -141,7 +142,7 @@ mod tests {
         for (wrong, says) in [
             ("memory", "'memory' is not true or false"),
             ("memroy > 1", "did you mean 'memory'?"),
-            ("frozen == 2", "true or false is expected here"),
+            ("frozen == 2", "expected true or false"),
         ] {
             let error = wrong.parse::<Filter>().expect_err(wrong).to_string();
             assert!(error.contains(says), "{wrong}: {error}");

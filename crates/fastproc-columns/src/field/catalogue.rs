@@ -5,9 +5,9 @@ use fastproc::Fields;
 use super::{
     Field, Processes, containers, groups, limits,
     values::{
-        command_line, command_line_cut, flags, label, lifetime_share, name, namespace_id, nested,
-        nice, number_in, numbers, policy, rolled_up, scheduling_class, started, state_as_in_ps,
-        status, terminal, waiting_in,
+        command_line, command_line_cut, elapsed, flags, label, lifetime, lifetime_share, name,
+        namespace_id, nested, nice, number_in, numbers, policy, rolled_up, scheduling_class,
+        started, state_as_in_ps, status, terminal, waiting_in,
     },
 };
 use crate::{
@@ -117,10 +117,8 @@ pub static FIELDS: &[Field] = &[
     identity("start", Unit::Start, "when it started; a table shows the time of day, or the day if that is more than 24 hours ago", started)
         .also(&["start_time", "bsdstart"])
         .of_thread(),
-    identity("etime", Unit::Time, "time since it started; the lifetime of an exited process", |s, lookup| match s.exit() {
-        Some(exit) => Value::known(exit.lifetime(), |lifetime| Unsigned(lifetime.as_nanos() as u64)),
-        None => lookup.now_ns.saturating_sub(s.start_ns()).into(),
-    })
+    identity("etime", Unit::Time, "time since it started; the lifetime of an exited process", lifetime)
+        .in_table(elapsed)
         .also(&["etimes", "elapsed"])
         .heading("ELAPSED")
         .of_thread(),
@@ -189,7 +187,7 @@ pub static FIELDS: &[Field] = &[
         .also(&["nonvoluntary_ctxt_switches"])
         .of_thread(),
     // Memory
-    memory("rss", Unit::Bytes, "resident memory", of!(memory, m => Unsigned(m.rss()))).also(&["vmrss", "rssize", "rsz"]),
+    memory("rss", Unit::Bytes, "resident memory", of!(memory, m => Unsigned(m.rss()))).also(&["memory", "ram", "vmrss", "rssize", "rsz"]),
     memory("pmem", Unit::Percent, "resident memory, in % of MemTotal in /proc/meminfo", |s, lookup| {
         let total = lookup.total_memory;
         let memory = s.process.memory().filter(|_| total > 0);

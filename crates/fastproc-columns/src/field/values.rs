@@ -21,6 +21,29 @@ pub(super) fn lifetime_share<'x>(row: &Row<'_>, lookup: &Lookup, cpu_ns: u64) ->
     Real(lookup.share_since(row.start_ns(), cpu_ns) * 100.0)
 }
 
+fn nanoseconds(row: &Row<'_>, lookup: &Lookup) -> Option<u64> {
+    let Some(exit) = row.exit() else {
+        return Some(lookup.now_ns.saturating_sub(row.start_ns()));
+    };
+    exit.lifetime().map(|lifetime| lifetime.as_nanos() as u64)
+}
+
+pub(super) fn lifetime<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
+    Value::known(nanoseconds(row, lookup), Unsigned)
+}
+
+/// The same for a table: of a process that lives, in whole seconds.
+pub(super) fn elapsed<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
+    let ns = nanoseconds(row, lookup);
+    let Some(ns) = ns.filter(|_| row.exit().is_none()) else {
+        return Value::known(ns, Unsigned);
+    };
+    lookup.text.clear();
+    number::write_time(ns - ns % 1_000_000_000, &mut lookup.text);
+    let whole = lookup.text.split(|&byte| byte == b'.').next();
+    Value::known(whole, Value::Text)
+}
+
 pub(super) fn name<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     if let Some(thread) = row.other_thread() {
         let end = thread.comm.iter().position(|&byte| byte == 0);

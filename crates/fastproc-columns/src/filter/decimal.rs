@@ -94,7 +94,7 @@ pub enum LiteralError {
 const fn units(unit: Unit) -> &'static str {
     match unit {
         Unit::Time => {
-            "a time has units: ns, us, ms, s, m, h or d, as in 1.5s or 1h30m; or it is h:m:s, as in 01:30:00"
+            "a time is a number of seconds, or has units: ns, us, ms, s, m, h or d, as in 1h30m; or it is h:m:s, as in 01:30:00"
         }
         Unit::Bytes | Unit::BytesPerSecond => {
             "the units of a size are K, M, G, T and P, of 1024 each, as in 100M"

@@ -33,7 +33,7 @@ pub struct FilterError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum Problem {
-    #[error("{0} is expected here")]
+    #[error("expected {0}")]
     Expected(&'static str),
     #[error(transparent)]
     UnknownField(#[from] UnknownField),
@@ -351,7 +351,7 @@ impl<'t> Parser<'t> {
         let word = self.rest().split(ends_word).next().unwrap_or_default();
         if word.is_empty() {
             return Err(self.problem(Problem::Expected(
-                "a value; in quotes, if it has spaces or one of ()&|!<>='\" in it,",
+                "a value; quote it if it has spaces or one of ()&|!<>='\"",
             )));
         }
         self.at += word.len();
@@ -411,10 +411,7 @@ mod tests {
         );
         assert_eq!(
             message("pid >"),
-            format!(
-                "{} is expected here\n\n    pid >\n         ^",
-                "a value; in quotes, if it has spaces or one of ()&|!<>='\" in it,"
-            )
+            "expected a value; quote it if it has spaces or one of ()&|!<>='\"\n\n    pid >\n         ^"
         );
         assert!(message("größe").ends_with("    größe\n    ^"));
         assert!(message("comm == größe x").ends_with("    comm == größe x\n                  ^"));
@@ -425,17 +422,17 @@ mod tests {
     #[test]
     fn errors_say_what_is_wrong() {
         for (text, says) in [
-            ("", "a field, ! or ( is expected here"),
+            ("", "expected a field, ! or ("),
             ("pid", "'pid' is not true or false"),
-            ("pid == 1 pid == 2", "&&, || or the end is expected here"),
-            ("(pid == 1", "&&, || or ) is expected here"),
-            ("pid == 1)", "&&, || or the end is expected here"),
+            ("pid == 1 pid == 2", "expected &&, || or the end"),
+            ("(pid == 1", "expected &&, || or )"),
+            ("pid == 1)", "expected &&, || or the end"),
             ("pid == x", "this is not a number"),
             ("pid =~ 1", "'pid' is not text"),
-            ("utime > 5", "a time has units"),
+            ("utime > 5x", "or has units"),
             ("rss > 5X", "the units of a size"),
             ("kthread < true", "'kthread' is true or false"),
-            ("kthread == maybe", "true or false is expected here"),
+            ("kthread == maybe", "expected true or false"),
             ("lstart > 5", "this is not a date"),
             ("umask == 8", "octal digits, as in 0022"),
             ("capeff == xyz", "hexadecimal digits"),

@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 9] = [
     ("d", 24 * 3600 * SECOND),
 ];
 
-/// Parses a time into nanoseconds. `bare`: a number without a unit is in nanoseconds; otherwise only 0 may lack one.
+/// Parses a time into nanoseconds. `bare`: a number without a unit is in nanoseconds; otherwise in seconds.
 pub fn parse(text: &str, bare: bool) -> Result<Decimal, LiteralError> {
     if text.contains(':') {
         return clock(text);
@@ -33,7 +33,13 @@ pub fn parse(text: &str, bare: bool) -> Result<Decimal, LiteralError> {
         let is_alone = rest.len() == text.len() && unit.is_empty();
         let multiplier = match UNITS.iter().find(|(name, _)| *name == unit) {
             Some((_, multiplier)) => *multiplier,
-            None if is_alone && (bare || number.digits == 0) => 1,
+            None if is_alone => {
+                if bare {
+                    1
+                } else {
+                    SECOND
+                }
+            }
             None => return Err(LiteralError::Unit(Unit::Time)),
         };
         sum = sum.plus(number.times(multiplier)?)?;
@@ -86,6 +92,8 @@ mod tests {
     fn times_are_written_in_many_ways() {
         for (text, seconds) in [
             ("0", 0.0),
+            ("5", 5.0),
+            ("1.5", 1.5),
             ("1.5s", 1.5),
             ("2min", 120.0),
             ("250ms", 0.25),
@@ -107,8 +115,8 @@ mod tests {
     #[test]
     fn malformed_times_are_refused() {
         for text in [
-            "", "5", "1.5", "s", "1h30", "1x", "1h 30m", ":", "1:", ":1", "1:2:3:4", "1-1:1",
-            "a:b", "1.5:00", "1:-1", "--1:1:1",
+            "", "s", "1h30", "1x", "1h 30m", ":", "1:", ":1", "1:2:3:4", "1-1:1", "a:b", "1.5:00",
+            "1:-1", "--1:1:1",
         ] {
             assert_eq!(nanoseconds(text), None, "{text}");
         }
