@@ -219,7 +219,9 @@ fn filter(args: &Args) -> Option<String> {
     let pids = args.pid.iter().flat_map(|list| &list.0);
     let pids = pids.map(|&pid| if pid == 0 { own } else { pid });
     let users = args.user.iter().flat_map(|list| &list.0);
-    let search = args.search.as_ref().map(|needle| needle.filter(own));
+    // A recording has other processes.
+    let searching = if args.replay.is_none() { own } else { 0 };
+    let search = args.search.as_ref().map(|needle| needle.filter(searching));
     let filters = [
         search.unwrap_or_default(),
         any("pid", pids.collect()),

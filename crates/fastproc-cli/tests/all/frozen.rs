@@ -138,6 +138,7 @@ fn golden_cgroups_are_shown_as_table_tree_json_and_csv() {
             "cgroups --source files --sort -OOM --top 3 -o path,OOM,WORKING",
             "cgroups --source files --filter 'memory > 100M && path =~ slice' --fields path,memory,memory_max",
             "cgroups --source files --filter 'path == none'",
+            "cgroups --source files --pid 900,1100 --format ndjson -o path,tasks",
             "cgroups --source files --no-headers --top 2 --sort path",
             &format!("cgroups --source files --sort path --fields {columns}"),
             &format!("cgroups --source files --sort path --csv --fields {columns}"),

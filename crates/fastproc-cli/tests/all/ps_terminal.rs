@@ -89,6 +89,32 @@ fn a_table_never_wraps() {
 }
 
 #[test]
+fn a_terminal_gets_as_many_rows_as_fit_unless_more_are_asked_for() {
+    let last = |arguments| lines(&on_terminal((5, 80), arguments, None)).pop();
+    let says = |arguments| last(arguments).is_some_and(|line| line.ends_with("; -e shows all"));
+    assert!(says("--fields pid") && says("--sort -rss"));
+    assert!(!says("-e") && !says("--top 1") && !says("--tree --fields pid"));
+    let cut = lines(&on_terminal((5, 80), "--fields pid --quiet", None));
+    assert_eq!(cut.len(), 2, "{cut:#?}");
+}
+
+/// This program's name begins with "all-".
+#[test]
+fn what_was_searched_for_is_highlighted() {
+    let own = std::process::id();
+    let arguments = format!("--quiet --fields pid,comm --filter pid=={own} --search ALL-");
+    let terminal = on_terminal((10, 80), &arguments, None);
+    let text = lines(&terminal);
+    let at = text[1].find("all-").expect("the text");
+    let is_bold = |at: usize| {
+        let cell = terminal.screen().cell(1, at as u16);
+        cell.expect("it is on the screen").bold()
+    };
+    let bold = [at - 1, at, at + 3, at + 4].map(is_bold);
+    assert_eq!(bold, [false, true, true, false], "{text:#?}");
+}
+
+#[test]
 fn headings_are_bold_on_terminals_of_those_who_want_it() {
     for (no_colour, expected) in [(None, true), (Some("1"), false), (Some(""), true)] {
         let terminal = on_terminal((10, 80), "--top 1 --quiet", no_colour);

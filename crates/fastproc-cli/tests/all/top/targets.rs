@@ -42,7 +42,8 @@ impl Pair {
             self.first.id(),
             self.second.id()
         );
-        let columns = "-o=user,user,user,user,user,user,user,user,user,user,user,user,pid,ni,cmdline";
+        let columns =
+            "-o=user,user,user,user,user,user,user,user,user,user,user,user,pid,ni,cmdline";
         let mut arguments = vec!["--source=procfs", "--interval=0.1", "--sort=-ni", columns];
         arguments.extend(["--filter", &filter]);
         let mut top = Terminal::top(24, 120, &arguments);
