@@ -1,12 +1,14 @@
 //! `fastproc exits`: processes as they exit.
 
 mod feed;
+mod gathered;
 mod known;
 mod refused;
 
 use std::{
     io::{self, Write},
     process::ExitCode,
+    time::{Duration, Instant},
 };
 
 use fastproc::{
@@ -16,9 +18,12 @@ use fastproc::{
     exits::{Event, Exit, Programs},
     host::boottime_ns,
 };
-use fastproc_columns::{self as columns, Filter, Lookup, Row};
+use fastproc_columns::{self as columns, Filter, Lookup, Row, parse_duration};
 
-use self::feed::{Feed, Stops};
+use self::{
+    feed::{Feed, Stops},
+    gathered::{Gathered, Kept},
+};
 use crate::{
     NO,
     failure::Failure,
@@ -26,9 +31,10 @@ use crate::{
     output::{Output, OutputError},
     privileges,
     ps::{
-        help::field_parser,
+        help::{field_parser, sort_parser},
         selection::{Select, Selection},
     },
+    terminal,
 };
 
 const AFTER_HELP: &str = "\
@@ -63,12 +69,20 @@ Examples:
       Show what fails or is killed
   fastproc exits --filter 'time > 1s' -o pid,etime,time,vmhwm,read_bytes,cmdline
       Show what used much CPU time
+  fastproc exits --for 30s --top 10
+      Show the ten that used most CPU time of all that end in half a minute
+  fastproc exits --for 1m --summary --sort -time
+      Show how many processes of each name end in a minute, and what they use
   fastproc exits --format ndjson > exits.ndjson
       Write JSON for another program
 
 A table pads a column to at most 256 columns; a longer value moves the rest of its row.
 
-The command runs until Ctrl-C, --count, or until the reader of its output goes away.
+The command runs until Ctrl-C, --for, --count, or until the reader of its output goes away. --sort and
+--top keep at most a million processes, and then end.
+
+The columns of --summary are count, failed, time, longest (lifetime), vmhwm (the largest), read_bytes,
+write_bytes and comm. A table shows times below a minute as us, ms or s.
 
 Privileges:
   Recording exits needs the privileges to read by BPF, or a service. A service shows each user what
@@ -92,8 +106,7 @@ Exit status:
 pub struct Args {
     /// Show these columns, as for fastproc ps.
     ///
-    /// The default is ended,pid,ppid,user,etime,time,vmhwm,status,comm. With --execs, it begins with event and ends with
-    /// cmdline instead of comm.
+    /// The default is ended,pid,ppid,user,etime,time,vmhwm,status,cmdline. With --execs, it begins with event.
     #[arg(
         short = 'o',
         long = "fields",
@@ -115,6 +128,22 @@ pub struct Args {
     #[arg(long)]
     execs: bool,
 
+    /// Stop after this time, as in 30s or 5m.
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    duration: Option<Duration>,
+
+    /// At the end, print one table of all that ended, sorted by these fields; a minus sign puts the largest value first.
+    #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true, conflicts_with = "execs", value_parser = sort_parser(), hide_possible_values = true)]
+    sort: Option<String>,
+
+    /// At the end, print one table with the first N rows; the default order is -time.
+    #[arg(long, value_name = "N", conflicts_with = "execs")]
+    top: Option<usize>,
+
+    /// At the end, print what the processes of each name did; --sort takes the columns of this table.
+    #[arg(long, conflicts_with_all = ["execs", "fields"])]
+    summary: bool,
+
     /// Stop after N rows; the default is to continue until interrupted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -127,15 +156,24 @@ pub struct Args {
     quiet: bool,
 }
 
-const EXITS: &str = "ended,pid,ppid,user,etime,time,vmhwm,status,comm";
+const EXITS: &str = "ended,pid,ppid,user,etime,time,vmhwm,status,cmdline";
+/// The most processes that are kept for one table.
+const MOST_KEPT: u64 = 1_000_000;
 const EXITS_AND_EXECS: &str = "event,ended,pid,ppid,user,etime,time,vmhwm,status,cmdline";
 
 /// Shows events until a signal, the count or a closed output ends it.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
+    let (sort, top) = (args.sort.as_deref(), args.top.unwrap_or(usize::MAX));
+    let gathered = match (args.summary, sort, args.top) {
+        (true, ..) => Some(Gathered::names(sort, top)?),
+        (false, None, None) => None,
+        _ => Some(Gathered::all(sort, top)?),
+    };
     let format = match args.written.format() {
-        Format::Json => Format::Ndjson,
+        Format::Json if gathered.is_none() => Format::Ndjson,
         format => format,
     };
+    let may_drop = args.fields.is_empty() && gathered.is_some();
     let columns = if args.fields.is_empty() {
         let names = if args.execs { EXITS_AND_EXECS } else { EXITS };
         names.split(',').map(str::parse).collect::<Result<_, _>>()?
@@ -144,6 +182,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     };
     let shown = columns.iter().map(|column: &Column| column.field);
     let looked_at = shown.chain(args.filter.iter().flat_map(Filter::fields));
+    let looked_at = looked_at.chain(gathered.iter().flat_map(Gathered::fields));
     let looked_at: Vec<_> = looked_at.collect();
     let cmdlines = looked_at
         .iter()
@@ -157,7 +196,9 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     privileges::drop()?;
     let layout = Layout {
         headings: !args.written.no_headers,
+        may_drop,
         follows: Follows::Continued,
+        short_times: true,
         no_formulas: args.written.no_formulas,
         ..Layout::new(columns)
     };
@@ -165,24 +206,37 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();
     let mut lookup = Lookup::new(&host, sees_all)?;
     lookup.set_time(0);
+    let keeps = gathered.is_some() && !args.summary;
     let mut stream = Stream {
         lookup,
-        writer: format.writer(layout),
+        writer: format.writer(layout.clone()),
+        gathered,
         selection: (&args.select).into(),
         filter: args.filter,
         execs: args.execs,
         began_ns,
         undated: Vec::new(),
-        left: args.count.unwrap_or(u64::MAX),
+        left: args
+            .count
+            .unwrap_or(if keeps { MOST_KEPT } else { u64::MAX }),
         shown: 0,
         output: Output::default(),
     };
-    if !args.written.no_headers {
+    if stream.gathered.is_some() {
+        if terminal::shows_errors() && !args.quiet {
+            // Nothing can be reported if standard error is closed.
+            let _ = writeln!(io::stderr(), "fastproc: recording exits; Ctrl-C shows them");
+        }
+    } else if !args.written.no_headers {
         stream.head()?;
     }
+    let began = Instant::now();
     let mut lost = 0;
     loop {
-        let ends = stops.wait(feed.fd(), feed.patience())?;
+        let left = args
+            .duration
+            .map_or(Duration::MAX, |all| all.saturating_sub(began.elapsed()));
+        let ends = stops.wait(feed.fd(), left.min(feed.patience()))?;
         feed.read(&mut stream)?;
         stream.judge_undated(feed.lost())?;
         stream.output.finish()?;
@@ -192,9 +246,17 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             // Nothing can be reported if standard error is closed.
             let _ = writeln!(io::stderr(), "fastproc: {more} events were lost");
         }
-        if ends || stream.left == 0 {
+        if ends || left.is_zero() || stream.left == 0 {
             break;
         }
+    }
+    if let Some(gathered) = stream.gathered.take() {
+        let layout = Layout {
+            follows: Follows::Apart,
+            ..layout
+        };
+        gathered.write(format, layout, &mut stream.lookup, &mut stream.output)?;
+        stream.output.finish()?;
     }
     Ok(if stream.shown > 0 {
         ExitCode::SUCCESS
@@ -208,24 +270,19 @@ fn now_ns(host: &Host) -> u64 {
     boottime_ns().saturating_add_signed(-host.boot_offset_ns)
 }
 
-/// An exit without the time of its end.
-struct Undated {
-    exit: Exit,
-    line: Box<[u8]>,
-    cut: bool,
-}
-
 /// Converts events to rows.
 struct Stream {
     lookup: Lookup,
     writer: Box<dyn RowWriter>,
+    /// What is shown at the end instead of as it happens.
+    gathered: Option<Gathered>,
     selection: Selection,
     filter: Option<Filter>,
     execs: bool,
     /// When this command began, in nanoseconds after boot.
     began_ns: u64,
     /// Exits that came without the time of their end.
-    undated: Vec<Undated>,
+    undated: Vec<Kept>,
     left: u64,
     shown: u64,
     output: Output,
@@ -266,11 +323,7 @@ impl Stream {
             Some(end_ns) if end_ns < self.began_ns => Ok(()),
             Some(_) => self.show_dated_or_not(exit, cmdline),
             None => {
-                self.undated.push(Undated {
-                    exit: *exit,
-                    line: cmdline.map_or(&[][..], |line| line.bytes).into(),
-                    cut: cmdline.is_some_and(|line| line.cut),
-                });
+                self.undated.push(Kept::new(exit, cmdline));
                 Ok(())
             }
         }
@@ -280,12 +333,8 @@ impl Stream {
     /// these processes ended before this command began, and the kernel has released them only now.
     fn judge_undated(&mut self, lost: u64) -> Result<(), OutputError> {
         let undated = std::mem::take(&mut self.undated);
-        for Undated { exit, line, cut } in undated.iter().filter(|_| lost > 0) {
-            let cmdline = (!line.is_empty()).then_some(Cmdline {
-                bytes: line,
-                cut: *cut,
-            });
-            self.show_dated_or_not(exit, cmdline)?;
+        for kept in undated.iter().filter(|_| lost > 0) {
+            self.show_dated_or_not(kept.exit(), kept.cmdline())?;
         }
         Ok(())
     }
@@ -312,7 +361,13 @@ impl Stream {
         }
         self.left -= 1;
         self.shown += 1;
-        self.write(Some(row))
+        match (&mut self.gathered, row.event) {
+            (Some(gathered), Some(columns::Event::Exit(exit, line))) => {
+                gathered.add(exit, line);
+                Ok(())
+            }
+            _ => self.write(Some(row)),
+        }
     }
 
     /// Writes the heading, before the first event.
@@ -338,6 +393,7 @@ mod tests {
         let mut stream = Stream {
             lookup: Lookup::new(&host, true).expect("a lookup"),
             writer: Format::Ndjson.writer(Layout::new(Vec::new())),
+            gathered: None,
             selection: Selection::default(),
             filter: None,
             execs: false,

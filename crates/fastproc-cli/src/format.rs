@@ -103,6 +103,7 @@ impl<S: Subject> FromStr for Column<S> {
 
 /// How the output is laid out.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Layout<S: Subject = Processes> {
     /// The columns.
     pub columns: Vec<Column<S>>,
@@ -114,6 +115,8 @@ pub struct Layout<S: Subject = Processes> {
     pub room_for_last: usize,
     /// Where a table appears after the previous one.
     pub follows: Follows,
+    /// Whether a table writes times below a minute with their unit.
+    pub short_times: bool,
     /// Whether CSV protects text that a spreadsheet would take for a formula.
     pub no_formulas: bool,
     /// What a table on a terminal highlights in names and command lines.
@@ -147,6 +150,7 @@ impl<S: Subject> Layout<S> {
             may_drop: false,
             room_for_last: 16,
             follows: Follows::Apart,
+            short_times: false,
             no_formulas: false,
             needle: None,
         }

@@ -3,6 +3,7 @@
 mod bench;
 mod cat;
 mod cgroups;
+mod colour;
 mod completed;
 mod doctor;
 mod exits;
@@ -33,7 +34,7 @@ use std::{
 };
 
 use clap::{
-    CommandFactory, FromArgMatches, Parser, Subcommand,
+    ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ContextValue},
 };
 
@@ -64,6 +65,16 @@ struct Cli {
     /// Search this folder of a container runtime for names too, such as a data-root of Docker. Can be repeated.
     #[arg(long, value_name = "FOLDER", global = true, hide_short_help = true)]
     container_root: Vec<PathBuf>,
+    /// Colour the tables of ps, exits and cgroups and the report of doctor; auto: on a terminal.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        global = true,
+        hide_short_help = true
+    )]
+    color: ColorChoice,
 }
 
 impl Cli {
@@ -75,6 +86,7 @@ impl Cli {
             fastproc::cgroup_root::set(folder)?;
         }
         fastproc::container::set_roots(self.container_root)?;
+        terminal::set_colour(self.color);
         if self.command.prints() {
             standard::output()?;
         }
@@ -112,7 +124,7 @@ Exit status:
   2  the command line is invalid, or the command could not run; standard error has the reason
 
 Environment:
-  NO_COLOR         if set and not empty, no colour is used
+  NO_COLOR         if set and not empty, no colour is used unless --color says so
   COLUMNS          the width of a table, instead of that of the terminal
   HOST_PROC        where the proc file system is mounted, as --procfs says
   FASTPROC_SOCKET  the socket of the service, instead of /run/fastproc/fastproc.sock; if empty, no

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::terminal;
+use crate::{colour::Colours, terminal};
 
 /// The line of the cursor, below the table.
 const CURSOR_LINES: usize = 1;
@@ -28,7 +28,7 @@ pub struct Redraw {
     size: (usize, usize),
     /// Lines that were drawn.
     drawn: usize,
-    colour: bool,
+    colours: Colours,
 }
 
 impl Redraw {
@@ -40,7 +40,7 @@ impl Redraw {
         Some(Self {
             size: terminal::screen()?,
             drawn: 0,
-            colour: terminal::colour(),
+            colours: Colours::new(),
         })
     }
 
@@ -80,12 +80,8 @@ impl Redraw {
         if let Some(summary) = summary {
             self.line(b"", to)?;
             let summary = terminal::cut(summary, size.1);
-            let (dim, plain) = if self.colour {
-                ("\x1b[2m", "\x1b[0m")
-            } else {
-                ("", "")
-            };
-            self.line(format!("{dim}{summary}{plain}").as_bytes(), to)?;
+            let summary = self.colours.aside(summary);
+            self.line(summary.as_bytes(), to)?;
         }
         to.write_all(b"\x1b[J\x1b[?2026l")
     }

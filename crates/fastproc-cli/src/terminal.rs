@@ -3,7 +3,10 @@
 use std::{
     env,
     io::{IsTerminal, stderr, stdout},
+    sync::OnceLock,
 };
+
+use clap::ColorChoice;
 
 use unicode_width::UnicodeWidthChar;
 
@@ -32,10 +35,22 @@ fn size() -> Option<(usize, usize)> {
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// Whether to use colour: on a terminal that supports it, unless `NO_COLOR` is set (<https://no-color.org>).
+/// What `--color` says.
+static COLOUR: OnceLock<ColorChoice> = OnceLock::new();
+
+/// Sets what `--color` says. A second call changes nothing.
+pub fn set_colour(choice: ColorChoice) {
+    COLOUR.get_or_init(|| choice);
+}
+
+/// Whether to use colour. By default: on a terminal that supports it, unless `NO_COLOR` is set (<https://no-color.org>).
 pub fn colour() -> bool {
     let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-    stdout().is_terminal() && !set("NO_COLOR") && knows_escapes()
+    match COLOUR.get() {
+        Some(ColorChoice::Always) => true,
+        Some(ColorChoice::Never) => false,
+        _ => stdout().is_terminal() && !set("NO_COLOR") && knows_escapes(),
+    }
 }
 
 /// Whether the output is a terminal.
@@ -48,14 +63,24 @@ pub fn shows_errors() -> bool {
     stderr().is_terminal()
 }
 
+/// Whether the cursor can be moved where errors go.
+pub fn draws_errors() -> bool {
+    shows_errors() && knows_escapes()
+}
+
 fn knows_escapes() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// The longest prefix that is at most `width` columns wide.
+/// The longest prefix that is at most `width` columns wide. Colours take none; the caller ends one that is cut.
 pub fn cut(text: &str, width: usize) -> &str {
     let mut taken = 0;
+    let mut in_colour = false;
     for (at, character) in text.char_indices() {
+        if in_colour || character == '\x1b' {
+            in_colour = character != 'm';
+            continue;
+        }
         taken += character.width().unwrap_or(0);
         if taken > width {
             return &text[..at];
@@ -75,5 +100,6 @@ mod tests {
         assert_eq!(cut("進程表", 3), "進");
         assert_eq!(cut("進程表", 4), "進程");
         assert_eq!(cut("é", 0), "");
+        assert_eq!(cut("\x1b[31mab\x1b[0mc", 2), "\x1b[31mab\x1b[0m");
     }
 }

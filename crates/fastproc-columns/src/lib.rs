@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+pub mod by_name;
 mod cells;
 pub mod cgroups;
 mod duration;

@@ -121,6 +121,22 @@ pub fn write_time(nanoseconds: u64, to: &mut Vec<u8>) {
     }
 }
 
+/// A time that is often short: with its unit below a minute, in about three digits; else as by [`write_time`].
+pub fn write_short_time(nanoseconds: u64, to: &mut Vec<u8>) {
+    let (number, digits, unit) = match nanoseconds {
+        0..1_000_000 => (nanoseconds as f64 / 1e3, 0, "us"),
+        1_000_000..10_000_000 => (nanoseconds as f64 / 1e6, 1, "ms"),
+        10_000_000..1_000_000_000 => (nanoseconds as f64 / 1e6, 0, "ms"),
+        1_000_000_000..60_000_000_000 => (nanoseconds as f64 / 1e9, 2, "s"),
+        _ => return write_time(nanoseconds, to),
+    };
+    match digits {
+        0 => write(number.round() as u64, to),
+        _ => write_fraction(number, digits, to),
+    }
+    to.extend_from_slice(unit.as_bytes());
+}
+
 /// A time in the reader's time zone (`TZ`, or the machine's). `None` beyond the year 9999, which only a wrong clock
 /// shows.
 fn local(seconds: i64) -> Option<Zoned> {

@@ -3,12 +3,27 @@
 use std::io::{self, Write};
 
 use super::{CountersReport, Privileges, Report, Source};
+use crate::colour::Colours;
+
+/// The advice if all is well.
+const NOTHING: &str = "nothing";
 
 /// Writes at most a dozen lines.
 pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let mut line = |name: &str, text: String| writeln!(out, "{name:<12}{text}");
+    let colours = Colours::new();
+    let mut line = |name: &str, text: String| {
+        let name = colours.heading(&format!("{name:<12}"));
+        writeln!(out, "{name}{text}")
+    };
     let mut told = Told::default();
-    for (at, advice) in advice(report).into_iter().enumerate() {
+    let advice = advice(report);
+    let is_needed = advice[0] != NOTHING;
+    for (at, advice) in advice.into_iter().enumerate() {
+        let advice = if is_needed {
+            colours.advice(&advice)
+        } else {
+            advice
+        };
         line(if at == 0 { "to do" } else { "" }, advice)?;
     }
     line(
@@ -178,7 +193,7 @@ fn exits(report: &Report, told: &mut Told) -> String {
 fn advice(report: &Report) -> Vec<String> {
     let served = report.service.shares.is_some();
     if served || report.source.starts_with("bpf") {
-        return vec!["nothing".into()];
+        return vec![NOTHING.into()];
     }
     let refused = report.sources.iter().find(|source| !source.usable);
     let error = refused.and_then(|source| source.error.as_deref());

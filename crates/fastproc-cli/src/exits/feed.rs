@@ -6,6 +6,7 @@ use std::{
         fd::{AsFd, BorrowedFd},
         unix::net::UnixStream,
     },
+    time::Duration,
 };
 
 use fastproc::{
@@ -29,16 +30,10 @@ pub enum Feed {
 }
 
 /// How often to query the service.
-const EVERY: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+const EVERY: Duration = Duration::from_millis(100);
 
 /// How often to look for processes whose record was lost.
-const SECOND: Timespec = Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
+const SECOND: Duration = Duration::from_secs(1);
 
 impl Feed {
     pub fn open(execs: bool, cmdlines: bool) -> Result<Self, Failure> {
@@ -90,10 +85,10 @@ impl Feed {
     }
 
     /// How long to wait for an event. A process whose record was lost causes none, so the command must look for it.
-    pub const fn patience(&self) -> &'static Timespec {
+    pub const fn patience(&self) -> Duration {
         match self {
-            Self::Own(..) => &SECOND,
-            Self::Service(_) => &EVERY,
+            Self::Own(..) => SECOND,
+            Self::Service(_) => EVERY,
         }
     }
 
@@ -123,8 +118,9 @@ impl Stops {
     pub fn wait(
         &self,
         events: Option<BorrowedFd<'_>>,
-        patience: &Timespec,
+        patience: Duration,
     ) -> Result<bool, Failure> {
+        let patience = Timespec::try_from(patience)?;
         let output = io::stdout();
         // The reader of the pipe has closed it.
         let output: BorrowedFd<'_> = output.as_fd();
@@ -133,7 +129,7 @@ impl Stops {
             PollFd::from_borrowed_fd(output, PollFlags::empty()),
         ];
         fds.extend(events.map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
-        match poll(&mut fds, Some(patience)) {
+        match poll(&mut fds, Some(&patience)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(Box::new(error)),
         }
@@ -152,7 +148,7 @@ mod tests {
         let (quiet, _writer) = UnixStream::pair().expect("a pair");
         let exits = Exits::builder().at_once(true).open().ok();
         let own = exits.map(|exits| Feed::Own(exits.into(), None));
-        let patience = own.as_ref().map_or(&EVERY, Feed::patience);
+        let patience = own.as_ref().map_or(EVERY, Feed::patience);
         let ends = stops.wait(Some(quiet.as_fd()), patience);
         assert!(!ends.expect("it can be waited for"));
     }

@@ -5,10 +5,15 @@ use std::{
     ops::Range,
 };
 
-use fastproc_columns::{Cells, Subject, escape::is_right_to_left};
+use fastproc_columns::{
+    Cells, Field, Subject, Unit, Value, escape::is_right_to_left, number::write_short_time,
+};
 
 use super::{Follows, Layout, RowWriter, Rows};
-use crate::terminal;
+use crate::{
+    colour::{Colours, MATCH, PLAIN},
+    terminal,
+};
 
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -25,7 +30,7 @@ const END_ISOLATE: char = '\u{2069}';
 #[derive(Debug)]
 pub struct Table<S: Subject> {
     layout: Layout<S>,
-    colour: bool,
+    colours: Colours,
     is_first: bool,
     has_headings: bool,
     /// The headings come first.
@@ -38,7 +43,7 @@ impl<S: Subject> Table<S> {
     pub fn new(layout: Layout<S>) -> Self {
         Self {
             layout,
-            colour: terminal::colour(),
+            colours: Colours::new(),
             is_first: true,
             has_headings: false,
             cells: Cells::default(),
@@ -90,7 +95,7 @@ impl<S: Subject> Table<S> {
         let mut moved = 0;
         let widest =
             width.filter(|_| self.layout.may_drop || self.layout.follows == Follows::InPlace);
-        let needle = self.layout.needle.as_ref().filter(|_| self.colour);
+        let needle = self.layout.needle.as_ref().filter(|_| self.colours.is_used);
         let mut marks: Vec<Range<usize>> = Vec::new();
         let mut line = String::new();
         for i in 0..self.cells.len() {
@@ -112,12 +117,15 @@ impl<S: Subject> Table<S> {
             let start = line.len();
             let room = width.filter(|_| column == last);
             let room = room.map(|width| width.saturating_sub(before_last + moved).max(NARROWEST));
-            match room {
-                Some(room) if taken > room => {
-                    line += terminal::cut(text, room - 1);
-                    line.push('…');
-                }
-                _ => line += text,
+            let cut = match room {
+                Some(room) if taken > room => &format!("{}…", terminal::cut(text, room - 1)),
+                _ => text,
+            };
+            if self.has_headings && i < self.widths.len() {
+                line += cut;
+            } else {
+                let field = self.layout.columns[column].field;
+                self.colours.write_cell(field, cut, &mut line);
             }
             let is_name = matches!(self.layout.columns[column].field.name, "comm" | "cmdline");
             if let Some(needle) = needle.filter(|_| is_name) {
@@ -134,10 +142,13 @@ impl<S: Subject> Table<S> {
             }
             let shown = widest.map_or(line.as_str(), |width| terminal::cut(&line, width));
             let is_heading = self.has_headings && i == last;
-            if is_heading && self.colour {
-                write!(output, "\x1b[1m{shown}\x1b[0m")?;
+            if is_heading {
+                output.write_all(self.colours.heading(shown).as_bytes())?;
             } else {
                 write_marked(shown, &marks, output)?;
+            }
+            if self.colours.is_used && shown.len() < line.len() {
+                output.write_all(PLAIN.as_bytes())?;
             }
             marks.clear();
             // The cut text may lack its end of isolation.
@@ -185,7 +196,10 @@ impl<S: Subject> RowWriter<S> for Table<S> {
         }
         for row in rows.shown {
             for (column, field) in fields.iter().enumerate() {
-                self.add(column, |to| field.write_for_table(&row, lookup, to));
+                let short_times = self.layout.short_times;
+                self.add(column, |to| {
+                    write_cell(field, short_times, &row, lookup, to);
+                });
             }
         }
         if !is_first && self.layout.follows == Follows::Apart {
@@ -200,10 +214,26 @@ fn write_marked(line: &str, marks: &[Range<usize>], output: &mut dyn Write) -> i
     let mut rest = 0;
     for mark in marks.iter().filter(|mark| mark.end <= line.len()) {
         let (before, marked) = (&line[rest..mark.start], &line[mark.clone()]);
-        write!(output, "{before}\x1b[1;31m{marked}\x1b[0m")?;
+        write!(output, "{before}{MATCH}{marked}{PLAIN}")?;
         rest = mark.end;
     }
     output.write_all(&line.as_bytes()[rest..])
+}
+
+fn write_cell<S: Subject>(
+    field: &Field<S>,
+    short_times: bool,
+    row: &S::Row<'_>,
+    lookup: &mut S::Lookup,
+    to: &mut Vec<u8>,
+) {
+    if short_times
+        && field.unit == Unit::Time
+        && let Value::Unsigned(time) = field.value(row, lookup)
+    {
+        return write_short_time(time, to);
+    }
+    field.write_for_table(row, lookup, to);
 }
 
 fn pad(width: usize, line: &mut String) {

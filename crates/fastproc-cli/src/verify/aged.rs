@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{
     again::RETRIES,
+    progress::Progress,
     tally::{Counts, Verdict},
 };
 use crate::Failure;
@@ -46,7 +47,11 @@ struct Row {
 }
 
 /// Compares `rounds` times; `None` if the counts come from the kernel's text, which is always new.
-pub fn compare(latency: Duration, rounds: u32) -> Result<Option<Aged>, Failure> {
+pub fn compare(
+    latency: Duration,
+    rounds: u32,
+    progress: &mut Progress,
+) -> Result<Option<Aged>, Failure> {
     let counters = Options::new()
         .line_by_line(true)
         .text_latency(Duration::ZERO)
@@ -60,7 +65,10 @@ pub fn compare(latency: Duration, rounds: u32) -> Result<Option<Aged>, Failure> 
         latency_ms: latency.as_millis() as u64,
         ..Aged::default()
     };
-    for _ in 0..rounds {
+    for done in 0..rounds {
+        if !progress.goes_on("interrupts", done as usize, rounds as usize) {
+            break;
+        }
         let mut attempt = 0;
         loop {
             let seen = round(&counters, latency)?;

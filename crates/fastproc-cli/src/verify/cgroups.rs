@@ -26,7 +26,11 @@ use self::{
     shown::{EVENTS, Shown},
     totals::{Bound, Totals, totals},
 };
-use super::{Args, again, tally::Counts};
+use super::{
+    Args, again,
+    progress::{Outcome, Progress},
+    tally::Counts,
+};
 use crate::{Failure, privileges};
 
 /// Cgroups around one snapshot: few, so that little changes while their files are read.
@@ -103,16 +107,24 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mount = cgroups.mount().to_owned();
     let mut comparison = Comparison::default();
     let mut count = 0;
-    for _ in 0..args.rounds {
+    let mut progress = Progress::new()?;
+    let rounds = args.rounds as usize;
+    'rounds: for round in 0..rounds {
         let mut folders = Vec::new();
         list(&mount, &mut folders);
-        count = folders.len();
-        for batch in folders.chunks(BATCH) {
+        let batches = folders.chunks(BATCH);
+        let all = batches.len();
+        for (at, batch) in batches.enumerate() {
+            if !progress.goes_on("cgroups", round * all + at, rounds * all) {
+                break 'rounds;
+            }
             comparison.batch(&mut cgroups, batch)?;
+            count = count.max(at * BATCH + batch.len());
         }
     }
+    let is_ended = progress.finish();
     let report = comparison.report(args.rounds, cgroups.source(), count);
-    args.write(&report, |out| report.print(out))?;
+    args.write(&report, |out| report.print(out, args.verbose, is_ended))?;
     Ok(if report.wrong == 0 && report.compared > 0 {
         ExitCode::SUCCESS
     } else {
@@ -380,7 +392,49 @@ impl Comparison {
 }
 
 impl Report {
-    fn print(&self, out: &mut impl io::Write) -> io::Result<()> {
+    fn print(&self, out: &mut impl io::Write, verbose: bool, is_ended: bool) -> io::Result<()> {
+        let outcome = Outcome {
+            compared: self.compared,
+            equal: self.files.iter().map(|file| file.counts.equal).sum(),
+            wrong: self.wrong,
+            of: format!("{} cgroups", self.cgroups),
+            is_ended,
+        };
+        writeln!(out, "{outcome}")?;
+        if verbose {
+            self.print_table(out)?;
+        }
+        for Example {
+            cgroup,
+            file,
+            line,
+            kernel: [before, after],
+            fastproc,
+        } in &self.examples
+        {
+            writeln!(
+                out,
+                "wrong: {cgroup} {file} {line}: the kernel says {before:?} and then {after:?}, fastproc {fastproc:?}"
+            )?;
+        }
+        let (missing, removed) = (self.missing, self.removed);
+        if self.wrong > 0 {
+            writeln!(
+                out,
+                "{missing} missing, {removed} shown after they were removed"
+            )?;
+        }
+        writeln!(
+            out,
+            "by {} in {} rounds; {} values changed meanwhile and prove nothing{}",
+            self.source,
+            self.rounds,
+            self.in_motion,
+            super::more(verbose),
+        )
+    }
+
+    fn print_table(&self, out: &mut impl io::Write) -> io::Result<()> {
         let heading = ["compared", "equal", "between", "in motion", "wrong"];
         let heading = heading.map(|word| format!("{word:>10}")).concat();
         writeln!(out, "{:<22}{heading}", "file")?;
@@ -396,30 +450,6 @@ impl Report {
             let numbers = numbers.map(|number| format!("{number:>10}")).concat();
             writeln!(out, "{:<22}{numbers}", file.file)?;
         }
-        for Example {
-            cgroup,
-            file,
-            line,
-            kernel: [before, after],
-            fastproc,
-        } in &self.examples
-        {
-            writeln!(
-                out,
-                "wrong: {cgroup} {file} {line}: the kernel says {before:?} and then {after:?}, fastproc {fastproc:?}"
-            )?;
-        }
-        writeln!(
-            out,
-            "{} cgroups by {}, {} values compared in {} rounds: {} wrong, {} in motion and not proven; {} missing, {} shown after they were removed",
-            self.cgroups,
-            self.source,
-            self.compared,
-            self.rounds,
-            self.wrong,
-            self.in_motion,
-            self.missing,
-            self.removed
-        )
+        Ok(())
     }
 }

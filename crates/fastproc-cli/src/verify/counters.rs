@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{
     again::{self, RETRIES},
+    progress::Progress,
     tally::{Counts, Verdict},
 };
 use crate::{Failure, doctor::origin};
@@ -70,7 +71,7 @@ pub fn open(bpf: bool) -> Result<Counters, Failure> {
 }
 
 /// Compares both files, line by line and as a whole, `rounds` times.
-pub fn compare(counters: &Counters, rounds: u32) -> Result<Seen, Failure> {
+pub fn compare(counters: &Counters, rounds: u32, progress: &mut Progress) -> Result<Seen, Failure> {
     let mut reader = counters.reader();
     let mut lines: Vec<Line> = counters
         .report()
@@ -86,7 +87,10 @@ pub fn compare(counters: &Counters, rounds: u32) -> Result<Seen, Failure> {
         .collect();
     let mut examples = Vec::new();
     let mut texts = FILES.map(|(file, _)| (file.path(), Counts::default()));
-    for _ in 0..rounds {
+    for round_number in 0..rounds {
+        if !progress.goes_on("counters", round_number as usize, rounds as usize) {
+            break;
+        }
         for ((file, name), (_, text)) in FILES.into_iter().zip(&mut texts) {
             text.add(round(&mut reader, file, name, &mut lines, &mut examples)?);
         }

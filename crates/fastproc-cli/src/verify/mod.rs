@@ -6,6 +6,7 @@ mod cgroups;
 mod counters;
 mod fields;
 mod processes;
+mod progress;
 mod tally;
 
 use std::{
@@ -23,6 +24,7 @@ use crate::{
 
 use self::{
     aged::Aged,
+    progress::{Outcome, Progress},
     tally::{Counts, Example, FieldCounts, Tally},
 };
 
@@ -47,6 +49,8 @@ use self::{
       Compare the values of one source a hundred times
   fastproc verify -p 1,$$
       Compare only init and this shell
+  fastproc verify --verbose
+      Also print how often each field was compared
   fastproc verify --cgroups
       Compare the values of all cgroups
   fastproc verify --json | jq '.fields[] | select(.wrong > 0)'
@@ -72,6 +76,9 @@ pub struct Args {
     /// Compare the cgroups of version 2 instead.
     #[arg(long, conflicts_with_all = ["pids", "stat_irqs_latency", "stat_irqs_latency_ms"])]
     cgroups: bool,
+    /// Also print a table of all fields and lines.
+    #[arg(short, long)]
+    verbose: bool,
     #[command(flatten)]
     latency: IrqsLatency,
     #[command(flatten)]
@@ -96,6 +103,7 @@ struct Report<'t> {
     /// Values of processes that moved and could have had any value between.
     in_motion: u64,
     compared: u64,
+    equal: u64,
     wrong: u64,
     examples: &'t [Example],
     line_examples: Vec<counters::Example>,
@@ -135,9 +143,10 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
         Some(_) => None,
         None => Some(counters::open(bpf)?),
     };
-    let (source, processes, tally) =
-        processes::compare(args.source.kind(), args.pids.as_deref(), args.rounds)?;
-    if args.pids.is_some() && tally.total().0 == 0 {
+    let (kind, pids) = (args.source.kind(), args.pids.as_deref());
+    let mut progress = Progress::new()?;
+    let (source, processes, tally) = processes::compare(kind, pids, args.rounds, &mut progress)?;
+    if args.pids.is_some() && tally.total().compared == 0 {
         // Nothing can be reported if standard error is closed.
         let _ = writeln!(
             io::stderr(),
@@ -145,17 +154,18 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
         );
     }
     let counters = match &counters {
-        Some(counters) => counters::compare(counters, args.rounds)?,
+        Some(counters) => counters::compare(counters, args.rounds, &mut progress)?,
         None => counters::Seen::default(),
     };
     let latency = args.latency.get();
     let aged = if bpf && !latency.is_zero() {
-        aged::compare(latency, args.rounds)?
+        aged::compare(latency, args.rounds, &mut progress)?
     } else {
         None
     };
+    let is_ended = progress.finish();
     let report = report(args, source, processes, &tally, counters, aged);
-    args.write(&report, |out| print(out, &report))?;
+    args.write(&report, |out| print(out, &report, args.verbose, is_ended))?;
     Ok(if report.is_right() {
         ExitCode::SUCCESS
     } else {
@@ -187,13 +197,10 @@ fn report<'t>(
     counters: counters::Seen,
     aged: Option<Aged>,
 ) -> Report<'t> {
-    let (mut compared, mut wrong) = tally.total();
     let lines = counters.lines.iter().map(|line| line.counts);
     let texts = counters.texts.iter().map(|(_, counts)| *counts);
-    for counts in lines.chain(texts).chain(aged.map(|aged| aged.counts)) {
-        compared += counts.compared;
-        wrong += counts.wrong;
-    }
+    let machine = lines.chain(texts).chain(aged.map(|aged| aged.counts));
+    let total: Counts = machine.chain([tally.total()]).sum();
     let fields = tally
         .fields
         .iter()
@@ -223,14 +230,86 @@ fn report<'t>(
         aged_interrupts: aged,
         missing: tally.missing,
         in_motion: tally.in_motion,
-        compared,
-        wrong,
+        compared: total.compared,
+        equal: total.equal,
+        wrong: total.wrong,
         examples: &tally.examples,
         line_examples: counters.examples,
     }
 }
 
-fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
+fn print(
+    out: &mut impl Write,
+    report: &Report<'_>,
+    verbose: bool,
+    is_ended: bool,
+) -> io::Result<()> {
+    let machine = if report.counters.is_empty() {
+        ""
+    } else {
+        " and of the machine"
+    };
+    let outcome = Outcome {
+        compared: report.compared,
+        equal: report.equal,
+        wrong: report.wrong,
+        of: format!("{} processes{machine}", report.processes),
+        is_ended,
+    };
+    writeln!(out, "{outcome}")?;
+    if verbose {
+        print_table(out, report)?;
+    }
+    for example in report.examples {
+        let Example {
+            pid,
+            file,
+            field,
+            kernel,
+            fastproc,
+            ..
+        } = example;
+        writeln!(
+            out,
+            "wrong: {pid} {file} {field}: the kernel says {kernel:?}, fastproc {fastproc:?}"
+        )?;
+    }
+    for example in &report.line_examples {
+        let counters::Example { file, line, seen } = example;
+        let [before, kernel, after] = seen
+            .each_ref()
+            .map(|seen| seen.as_deref().unwrap_or("nothing"));
+        writeln!(
+            out,
+            "wrong: /proc/{file} {line}: the kernel says {kernel:?}, fastproc {before:?} before and {after:?} after"
+        )?;
+    }
+    if report.missing > 0 {
+        writeln!(
+            out,
+            "missing: {} processes that /proc lists",
+            report.missing
+        )?;
+    }
+    let is_zero = |row: &&FieldRow<'_>| row.counts.nonzero == 0;
+    writeln!(
+        out,
+        "by {} in {} rounds; {} values changed meanwhile and prove nothing; {} of {} fields were only ever zero{}",
+        report.source,
+        report.rounds,
+        report.in_motion,
+        report.fields.iter().filter(is_zero).count(),
+        report.fields.len(),
+        more(verbose),
+    )
+}
+
+/// Where the rest is.
+fn more(verbose: bool) -> &'static str {
+    if verbose { "" } else { "; --verbose lists all" }
+}
+
+fn print_table(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
     let heading = ["compared", "equal", "moved", "wrong", "non-zero"];
     writeln!(
         out,
@@ -291,53 +370,7 @@ fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
             aged.latency_ms, aged.counts.compared, aged.kept, aged.renewed, aged.counts.wrong
         )?;
     }
-    for example in report.examples {
-        let Example {
-            pid,
-            file,
-            field,
-            kernel,
-            fastproc,
-            ..
-        } = example;
-        writeln!(
-            out,
-            "wrong: {pid} {file} {field}: the kernel says {kernel:?}, fastproc {fastproc:?}"
-        )?;
-    }
-    for example in &report.line_examples {
-        let counters::Example { file, line, seen } = example;
-        let [before, kernel, after] = seen
-            .each_ref()
-            .map(|seen| seen.as_deref().unwrap_or("nothing"));
-        writeln!(
-            out,
-            "wrong: /proc/{file} {line}: the kernel says {kernel:?}, fastproc {before:?} before and {after:?} after"
-        )?;
-    }
-    if report.missing > 0 {
-        writeln!(
-            out,
-            "missing: {} processes that /proc lists",
-            report.missing
-        )?;
-    }
-    let zero = report
-        .fields
-        .iter()
-        .filter(|row| row.counts.nonzero == 0)
-        .count();
-    writeln!(
-        out,
-        "{} processes by {}, {} values compared in {} rounds: {} wrong, {} in motion and not proven; {zero} of {} fields only ever zero",
-        report.processes,
-        report.source,
-        report.compared,
-        report.rounds,
-        report.wrong,
-        report.in_motion,
-        report.fields.len(),
-    )
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use fastproc::{
 use super::{
     again::{self, RETRIES},
     fields::{File, split},
+    progress::Progress,
     tally::{Bracket, Look, Tally, Value},
 };
 use crate::{
@@ -37,6 +38,7 @@ pub fn compare(
     source: Option<SourceKind>,
     pids: Option<&[u32]>,
     rounds: u32,
+    progress: &mut Progress,
 ) -> Result<(SourceKind, u64, Tally), Failure> {
     let fields = Files::FIELDS | Fields::IO;
     let mut collector = Collector::builder().fields(fields).source(source).open()?;
@@ -50,16 +52,21 @@ pub fn compare(
         tally: Tally::default(),
     };
     let mut processes = 0;
-    for _ in 0..rounds {
+    'rounds: for round in 0..rounds as usize {
         let listed = comparison.list()?;
         let before: Vec<u32> = collector.snapshot()?.iter().map(Process::pid).collect();
-        for batch in listed.chunks(BATCH) {
+        let batches = listed.chunks(BATCH);
+        let all = batches.len();
+        for (at, batch) in batches.enumerate() {
+            if !progress.goes_on("processes", round * all + at, rounds as usize * all) {
+                break 'rounds;
+            }
             comparison.batch(&mut collector, batch)?;
+            processes = processes.max(at * BATCH + batch.len());
         }
-        processes = listed.len() as u64;
         comparison.look_for_missing(&mut collector, &listed, &before)?;
     }
-    Ok((collector.source(), processes, comparison.tally))
+    Ok((collector.source(), processes as u64, comparison.tally))
 }
 
 struct Comparison<'p> {

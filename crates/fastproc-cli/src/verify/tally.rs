@@ -1,6 +1,6 @@
 //! Counts comparisons by field and by whole text.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter::Sum};
 
 use serde::Serialize;
 
@@ -29,6 +29,18 @@ pub struct Counts {
     pub moved: u64,
     /// Wrong.
     pub wrong: u64,
+}
+
+impl Sum for Counts {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |mut total, counts| {
+            total.compared += counts.compared;
+            total.equal += counts.equal;
+            total.moved += counts.moved;
+            total.wrong += counts.wrong;
+            total
+        })
+    }
 }
 
 impl Counts {
@@ -395,16 +407,12 @@ impl Tally {
         );
     }
 
-    /// Values that were compared, and how many of them were wrong.
-    pub fn total(&self) -> (u64, u64) {
+    /// The sum of all. A missing process is wrong.
+    pub fn total(&self) -> Counts {
         let counts = self.fields.values().map(|(_, field)| field.counts);
-        let texts = self.texts.values().copied();
-        let (compared, wrong) = counts
-            .chain(texts)
-            .fold((0, 0), |(compared, wrong), counts| {
-                (compared + counts.compared, wrong + counts.wrong)
-            });
-        (compared, wrong + self.missing)
+        let mut total: Counts = counts.chain(self.texts.values().copied()).sum();
+        total.wrong += self.missing;
+        total
     }
 }
 

@@ -162,7 +162,6 @@ fn mistakes_are_told() {
 fn only_what_is_near_is_suggested() {
     for arguments in [
         &["ps", "--reverse"][..],
-        &["exits", "--sort"],
         &["exits", "--interval"],
         &["nothing"],
     ] {

@@ -5,9 +5,9 @@ use fastproc::Fields;
 use super::{
     Field, Processes, containers, groups, limits,
     values::{
-        command_line, command_line_cut, elapsed, flags, label, lifetime, lifetime_share, name,
-        namespace_id, nested, nice, number_in, numbers, policy, rolled_up, scheduling_class,
-        started, state_as_in_ps, status, terminal, waiting_in,
+        command_line, command_line_cut, command_line_or_name, elapsed, flags, label, lifetime,
+        lifetime_share, name, namespace_id, nested, nice, number_in, numbers, policy, rolled_up,
+        scheduling_class, started, state_as_in_ps, status, terminal, waiting_in,
     },
 };
 use crate::{
@@ -63,6 +63,7 @@ pub static FIELDS: &[Field] = &[
     identity("tpgid", Unit::Number, "foreground process group of the terminal, or -1", |s, _| s.process.identity().tpgid.into()).signed().of_living(),
     identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).name().of_record(Fields::empty()).of_thread(),
     identity("cmdline", Unit::Text, "command line, at most 128 KiB, of an exited process at most 4 KiB; if there is none, a table shows the name in brackets", command_line)
+        .in_table(command_line_or_name)
         .arguments()
         .also(&["args", "cmd", "command"])
         .name(),

@@ -80,6 +80,17 @@ pub(super) fn command_line<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Valu
     }
 }
 
+/// Of an event whose line is not known, the name.
+pub(super) fn command_line_or_name<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
+    let is_unknown = row.event.is_some() && matches!(command_line(row, lookup), Unknown);
+    if !is_unknown {
+        return command_line(row, lookup);
+    }
+    lookup.text.clear();
+    lookup.text.extend_from_slice(&row.process.name());
+    Value::NoArguments(&lookup.text)
+}
+
 pub(super) fn command_line_cut<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     match command_line(row, lookup) {
         Value::Arguments(line) => Value::Truth(line.cut),
