@@ -1,14 +1,20 @@
-"""The whole process table of a Linux machine as columns.
+"""The processes and cgroups of a Linux machine, as tables.
 
 >>> import fastproc
->>> table = fastproc.processes("pid,comm,rss,time")
->>> len(table) > 0
-True
+>>> table = fastproc.processes("pid,comm,rss,time", top=10)
+>>> table.shape
+(10, 4)
 
-``processes()`` returns one table of all processes: a column for each field, by any name that ``ps -o`` takes, and no
-object for each process. Sizes are in bytes and times in nanoseconds, as the keys of the columns show. Unknown values
-are null, never zero. ``Collector`` stays open, and computes differences over time; ``system()`` reads the counters of
-the machine, ``cgroups()`` the cgroups; ``fastproc.psutil`` has the interface of psutil.
+processes()  one table of all processes, a column for each field, by any name that ``ps -o`` takes
+exits()      the processes that exit within some seconds
+cgroups()    the cgroups
+system()     the counters of the machine
+Collector    stays open, and computes differences over time
+fields()     the names of all fields, with a line of help
+psutil       the module ``fastproc.psutil`` has the interface of psutil
+
+``table.columns``, ``table.shape`` and ``table.head()`` are as in data frames; ``to_polars()`` and ``to_pandas()`` make these.
+Sizes are in bytes and times in nanoseconds, as the names of the columns show. Unknown values are null, never zero.
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastproc._cgroups import Cgroups, cgroups
-    from fastproc._collector import Collector, Watch
+    from fastproc._collector import Collector, Watch, exits
     from fastproc._system import CpuTimes, LoadAverage, System, system
 
 __all__ = [
@@ -45,6 +51,7 @@ __all__ = [
     "UnknownField",
     "Watch",
     "cgroups",
+    "exits",
     "fields",
     "processes",
     "system",
@@ -57,6 +64,8 @@ Sequence.register(Row)
 
 #: The default fields of a table: those of ``fastproc ps``.
 DEFAULT_FIELDS = ("pid", "user", "state", "pcpu", "pmem", "rss", "vsize", "num_threads", "etime", "time", "comm")
+#: The default fields of exited processes: those of ``fastproc exits``.
+EXIT_FIELDS = ("ended", "pid", "ppid", "user", "etime", "time", "vmhwm", "status", "cmdline")
 
 # Imported on demand, since importing fastproc should be fast.
 _LATER = {
@@ -64,6 +73,7 @@ _LATER = {
     "cgroups": "_cgroups",
     "Collector": "_collector",
     "Watch": "_collector",
+    "exits": "_collector",
     "CpuTimes": "_system",
     "LoadAverage": "_system",
     "System": "_system",
@@ -80,6 +90,10 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"fastproc.{module}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 # Readers that stay open for the next call, by their arguments; the last one was used most recently.
@@ -121,7 +135,7 @@ def processes(
         max_age: How old the snapshot may be, in seconds, if a service shares it.
         threads: A row for each thread instead of each process.
         filter: A condition, as in ``"rss > 100M && user != root"``.
-        sort: Fields to sort by, as in ``"-rss,pid"``. Default: the order of the process ids.
+        sort: Fields to sort by, as in ``"-rss,pid"``. Default: by process id; with ``top``, ``"-pcpu"`` as in ps.
         top: No more rows than this.
         text: Whether texts are ``str`` (decoded by ``os.fsdecode`` if they are not UTF-8) rather than ``bytes``.
 

@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from fastproc import _names, _native
+from fastproc import Table, _names, _native
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all the rest
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 
 class Cgroups:
-    """Reads all cgroups again and again.
-
-    Args:
-        columns: Names of columns of ``fastproc cgroups``, in one string or several; if not given, all.
-        source: ``bpf``, ``service`` or ``files``; if not given, the first of them that works.
-        filter: A condition, as in ``"memory > 100M && path =~ kubepods"``.
-        sort: A column to sort by, as in ``"-memory"``; by path if not given.
-
-    Raises:
-        UnknownField: A column does not exist.
-        FilterError: The filter cannot be understood.
-        ValueError: The source does not exist.
-        Error: No hierarchy of version 2 is mounted, or the source cannot be used.
-    """
+    """Reads all cgroups again and again. The arguments are those of ``cgroups()``."""
 
     def __init__(
         self,
-        columns: str | Iterable[str] | None = None,
+        fields: str | Iterable[str] | None = None,
         *,
         source: str | None = None,
         filter: str | None = None,
         sort: str | None = None,
+        top: int | None = None,
     ) -> None:
-        names = None if columns is None else _names(columns)
-        self._native = _native.Cgroups(names, source=source, filter=filter, sort=sort)
+        names = None if fields is None else _names(fields)
+        self._native = _native.Cgroups(names, source=source, filter=filter, sort=sort, top=top)
 
     @property
     def source(self) -> str:
@@ -49,31 +36,45 @@ class Cgroups:
 
     @property
     def absent_controllers(self) -> list[str]:
-        """Controllers that are on version 1, or that the kernel lacks: their values are ``None``."""
+        """Controllers that are on version 1, or that the kernel lacks: their values are null."""
         return self._native.absent_controllers
 
-    def snapshot(self) -> dict[str, list[Any]]:
-        """Read all cgroups: a list for each column, by its key, with a value for each cgroup.
+    def snapshot(self) -> Table:
+        """Read all cgroups: one table, as of ``cgroups()``.
 
-        Shares and rates cover the time since the snapshot before; in the first one they are ``None``, like everything that
-        is not known. The keys say what sizes and times are: ``memory_bytes``, ``cpu_time_ns``. The result is what
-        ``pandas.DataFrame``, ``polars.DataFrame`` and ``pyarrow.table`` take.
+        Shares and rates cover the time since the snapshot before; in the first one they are null.
         """
         return self._native.snapshot()
 
 
 def cgroups(
-    columns: str | Iterable[str] | None = None,
+    fields: str | Iterable[str] | None = None,
     *,
     source: str | None = None,
     filter: str | None = None,
     sort: str | None = None,
-) -> dict[str, list[Any]]:
-    """Read the cgroups once: see ``Cgroups``. Shares of pressure are the kernel's averages of the last ten seconds.
+    top: int | None = None,
+) -> Table:
+    """Read the cgroups: one table, a column for each field.
+
+    Args:
+        fields: Names of columns of ``fastproc cgroups``, in one string or several. ``fastproc.fields("cgroups")`` has all.
+        source: ``bpf``, ``service`` or ``files``. Default: the first of them that works.
+        filter: A condition, as in ``"memory > 100M && path =~ kubepods"``.
+        sort: A field to sort by, as in ``"-memory"``. Default: by path; with ``top``, those that use most memory.
+        top: No more rows than this.
+
+    Shares of pressure are the kernel's averages of the last ten seconds.
 
     >>> import fastproc
-    >>> "/" in fastproc.cgroups("path,cpu_time")["path"]
+    >>> "/" in fastproc.cgroups("path,cpu_time")["path"].to_list()
     True
+
+    Raises:
+        UnknownField: A field does not exist.
+        FilterError: The filter cannot be understood.
+        ValueError: The source does not exist.
+        Error: No hierarchy of version 2 is mounted, or the source cannot be used.
     """
-    names = None if columns is None else _names(columns)
-    return _native.Cgroups(names, source=source, filter=filter, sort=sort, once=True).snapshot()
+    names = None if fields is None else _names(fields)
+    return _native.Cgroups(names, source=source, filter=filter, sort=sort, top=top, once=True).snapshot()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from fastproc import DEFAULT_FIELDS, Error, Table, _names, _native
+from fastproc import DEFAULT_FIELDS, EXIT_FIELDS, Error, Table, _names, _native
 
 if TYPE_CHECKING:
     import os
@@ -59,6 +59,8 @@ class Collector(_native.Collector):
         ``pcpu`` and the fields that end in ``_per_second`` are over the interval; for a process that started in it,
         since its start.
         """
+        if not seconds >= 0:
+            raise ValueError(f"a difference is over a number of seconds that is not below 0: {seconds}")
         self.mark()
         time.sleep(seconds)
         return self.since_mark()
@@ -85,6 +87,30 @@ class Collector(_native.Collector):
         Supports ``for`` and ``async for``. Missed intervals are skipped.
         """
         return Watch(self, interval, count)
+
+
+def exits(
+    fields: str | Iterable[str] = EXIT_FIELDS,
+    *,
+    seconds: float = 1.0,
+    filter: str | None = None,
+    sort: str | None = None,
+    top: int | None = None,
+    text: bool = True,
+) -> Table:
+    """Record for some seconds which processes exit: one table, with their final values.
+
+    The arguments are those of ``processes()``; with ``top`` and without ``sort``, those that used most CPU time. It needs root
+    or the service, like ``Collector(exits=True)``, which records without end.
+    """
+    if sort is None and top is not None:
+        sort = "-time"
+    collector = Collector(fields, exits=True, filter=filter, sort=sort, top=top, text=text)
+    if collector.exits_refused is not None:
+        raise Error(collector.exits_refused)
+    collector.mark()
+    time.sleep(seconds)
+    return collector.exits()
 
 
 class Watch:

@@ -23,7 +23,7 @@ def to_polars(table: Table) -> Any:
 def to_pandas(table: Table) -> Any:
     import pandas
 
-    return pandas.DataFrame({column.key: _values(column) for column in table.columns})
+    return pandas.DataFrame({key: _values(table[key]) for key in table.columns})
 
 
 def _values(column: Column) -> Any:

@@ -39,7 +39,7 @@ class LoadAverage(NamedTuple):
     last_pid: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class System:
     """The machine at one moment."""
 
@@ -73,6 +73,11 @@ class System:
     meminfo: dict[str, int]
     #: ``/proc/loadavg``.
     loadavg: LoadAverage
+
+    def __repr__(self) -> str:
+        load = " ".join(map(str, self.loadavg[:3]))
+        available = self.meminfo["MemAvailable"] >> 20
+        return f"<fastproc.System: {len(self.cpus)} CPUs, load {load}, {available} MiB of memory available>"
 
 
 _SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")

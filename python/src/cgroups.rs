@@ -1,21 +1,21 @@
 //! The cgroups as columns.
 
 use std::{
-    ffi::{OsStr, OsString},
-    os::unix::ffi::OsStrExt,
+    ffi::OsString,
     sync::{Mutex, PoisonError},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use fastproc::cgroups::Source;
-use fastproc_columns::{
-    Value,
-    cgroups::{self, COLUMNS, Column, Filter, Lookup, Reader, Sort},
-};
-use pyo3::{exceptions::PyValueError, prelude::*, sync::MutexExt, types::PyDict};
+use fastproc_columns::cgroups::{self, Column, Filter, Lookup, Reader, Sort};
+use pyo3::{exceptions::PyValueError, prelude::*, sync::MutexExt};
 
 use crate::{
+    columns::{ColumnData, Origin, Subject, TableData},
+    data::Data,
     errors::{self, FilterError, Forked, UnknownField},
     filter,
+    table::Table,
 };
 
 /// Reads the cgroups of version 2.
@@ -24,29 +24,31 @@ pub struct Cgroups {
     columns: Vec<&'static Column>,
     sort: Option<Sort>,
     filter: Option<Filter>,
+    top: usize,
     reader: Mutex<Reader>,
     /// The process that opened it.
     process: u32,
 }
 
 fn unknown(error: &fastproc_columns::UnknownField) -> PyErr {
-    UnknownField::new_err(error.to_string())
+    UnknownField::new_err(format!("{error} (fastproc.fields('cgroups') has them all)"))
 }
 
 #[pymethods]
 impl Cgroups {
     #[new]
-    #[pyo3(signature = (columns, *, source=None, filter=None, sort=None, once=false))]
+    #[pyo3(signature = (columns, *, source=None, filter=None, sort=None, top=None, once=false))]
     fn new(
         py: Python<'_>,
         columns: Option<Vec<String>>,
         source: Option<&str>,
         filter: Option<OsString>,
         sort: Option<&str>,
+        top: Option<usize>,
         once: bool,
     ) -> PyResult<Self> {
         let columns = match columns {
-            None => COLUMNS.iter().collect(),
+            None => cgroups::defaults(!once),
             Some(names) => names
                 .iter()
                 .map(|name| cgroups::find(name.trim()))
@@ -57,7 +59,11 @@ impl Cgroups {
         let filter: Option<Filter> = filter.map(|text| text.parse()).transpose().map_err(
             |error: fastproc_columns::FilterError| FilterError::new_err(error.to_string()),
         )?;
+        if columns.is_empty() {
+            return Err(PyValueError::new_err("name at least one column"));
+        }
         let sort: Option<Sort> = sort
+            .or(top.map(|_| if once { "-memory" } else { "-cpu" }))
             .map(str::parse)
             .transpose()
             .map_err(|error| unknown(&error))?;
@@ -76,32 +82,50 @@ impl Cgroups {
             columns,
             sort,
             filter,
+            top: top.unwrap_or(usize::MAX),
             reader: Mutex::new(reader),
             process: std::process::id(),
         })
     }
 
-    /// Reads them: a list for each column, by its key.
-    fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// Reads them.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Table> {
         if self.process != std::process::id() {
             return Err(Forked::new_err(fastproc::Error::Forked.to_string()));
         }
         let reader = self.reader.lock_py_attached(py);
         let mut reader = reader.unwrap_or_else(PoisonError::into_inner);
         let reader = &mut *reader;
+        let (time, began) = (SystemTime::now(), Instant::now());
         py.detach(|| reader.read())
             .map_err(|error| errors::to_py_err(py, &error))?;
         let mut rows = reader.rows();
         rows.arrange(self.sort.as_ref(), None, self.filter.as_ref());
+        let len = rows.len().min(self.top);
         let mut lookup = Lookup::default();
-        let all = PyDict::new(py);
-        for column in &self.columns {
-            let values = rows
-                .iter()
-                .map(|row| object(py, column.value(row, &mut lookup)));
-            all.set_item(column.key(), values.collect::<PyResult<Vec<_>>>()?)?;
-        }
-        Ok(all)
+        let columns = self.columns.iter().map(|&column| {
+            let mut data = Data::new(column.kind(), len);
+            for row in rows.iter().take(len) {
+                data.push(column.value(row, &mut lookup));
+            }
+            ColumnData::new(Subject::Cgroup(column), data)
+        });
+        let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Table::from(TableData {
+            columns: columns.collect(),
+            len,
+            text: true,
+            origin: Origin {
+                source: reader.cgroups().source().name(),
+                boottime_ns: reader.cgroups().last().began_ns(),
+                time_us: since_1970.as_micros() as i64,
+                took_ns: began.elapsed().as_nanos() as u64,
+                torn: 0,
+                missed: 0,
+            },
+            gone: Vec::new(),
+            exited: None,
+        }))
     }
 
     /// The source in use.
@@ -127,25 +151,4 @@ impl Cgroups {
         let reader = reader.unwrap_or_else(PoisonError::into_inner);
         reader.cgroups().absent_controllers().to_vec()
     }
-}
-
-fn object<'py>(py: Python<'py>, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Unsigned(number) => number.into_pyobject(py)?.into_any(),
-        Value::Signed(number) => number.into_pyobject(py)?.into_any(),
-        Value::Real(number) => number.into_pyobject(py)?.into_any(),
-        Value::Truth(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
-        // As os.fsdecode.
-        Value::Text(text) => OsStr::from_bytes(text).into_pyobject(py)?.into_any(),
-        _ => py.None().into_bound(py),
-    })
-}
-
-/// Names, keys and help of all columns.
-#[pyfunction]
-pub fn cgroup_columns() -> Vec<(&'static str, String, &'static str)> {
-    COLUMNS
-        .iter()
-        .map(|column| (column.name, column.key(), column.help))
-        .collect()
 }

@@ -1,7 +1,7 @@
 //! Snapshots as tables.
 
 use std::{
-    ffi::OsString,
+    ffi::{CString, OsString},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -11,8 +11,12 @@ use fastproc::{
     Baseline, Fields, Snapshot, SourceKind, Texts, access::may_trace_all, exits::Exit,
     record::Record,
 };
-use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Sort, Sorter};
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
+use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Sort, Sorter, cgroups::COLUMNS};
+use pyo3::{
+    exceptions::{PyUserWarning, PyValueError},
+    prelude::*,
+    types::PyDict,
+};
 
 use crate::{
     columns::{ColumnData, Origin, Subject, TableData},
@@ -60,16 +64,29 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
         .map_err(|error| PyValueError::new_err(format!("{seconds} s: {error}")))
 }
 
-/// Every field: a dictionary of key, aliases and help by name.
+/// Every field of processes, or of ``"cgroups"``: a dictionary of key, aliases and help by name.
 #[pyfunction]
-pub fn fields(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+#[pyo3(signature = (of="processes"))]
+pub fn fields<'py>(py: Python<'py>, of: &str) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
-    for field in FIELDS {
-        all.set_item(field.name, (field.key(), field.aliases, field.help))?;
+    match of {
+        "processes" => add(FIELDS, &all)?,
+        "cgroups" => return add(COLUMNS, &all).map(|()| all),
+        _ => {
+            return Err(PyValueError::new_err(
+                "there are fields of processes and of cgroups",
+            ));
+        }
     }
     let (name, help) = Subject::READ_AT;
     all.set_item(name, (name, Vec::<&str>::new(), help))?;
     Ok(all)
+}
+
+fn add<S: fastproc_columns::Subject>(fields: &[Field<S>], all: &Bound<'_, PyDict>) -> PyResult<()> {
+    fields
+        .iter()
+        .try_for_each(|field| all.set_item(field.name, (field.key(), field.aliases, field.help)))
 }
 
 #[pymethods]
@@ -113,7 +130,9 @@ impl Collector {
                 })
             })
             .transpose()?;
+        // The first rows are those of ps.
         let sort = sort
+            .or(top.map(|_| "-pcpu"))
             .map(|sort| {
                 let parsed = sort.parse::<Sort>();
                 parsed.map_err(|error| {
@@ -130,6 +149,15 @@ impl Collector {
         }
         if subjects.is_empty() {
             return Err(PyValueError::new_err("name at least one field"));
+        }
+        let is_rate =
+            |subject: &&Subject| matches!(subject, Subject::Field(field) if field.is_rate);
+        if let Some(rate) = subjects.iter().find(is_rate).filter(|_| reuse_opening) {
+            let text = format!(
+                "{} is known only over an interval, so it is null here: use Collector(…).difference(seconds)",
+                rate.name()
+            );
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 2)?;
         }
         let settings = Settings {
             subjects,
@@ -242,7 +270,8 @@ impl Collector {
     #[getter]
     fn exits_refused(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.with(py, |state, _| {
-            state.collector.exits_refused().map(ToString::to_string)
+            let refused = state.collector.exits_refused();
+            refused.map(|error| errors::message(error))
         })
     }
 
@@ -258,7 +287,7 @@ impl Collector {
         self.with(py, |state, _| {
             let refused = state.collector.refused().iter();
             refused
-                .map(|refusal| (refusal.source.name(), refusal.error.to_string()))
+                .map(|refusal| (refusal.source.name(), errors::message(&refusal.error)))
                 .collect()
         })
     }
@@ -302,7 +331,7 @@ impl Settings {
     fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.subjects.iter().filter_map(|subject| match subject {
             Subject::Field(field) => Some(*field),
-            Subject::ReadAt => None,
+            _ => None,
         })
     }
 
@@ -387,10 +416,7 @@ fn fill(
     }
     let columns = settings.subjects.iter().zip(columns);
     let columns: Vec<_> = columns
-        .map(|(&subject, data)| {
-            let key = subject.key();
-            Arc::new(ColumnData { subject, key, data })
-        })
+        .map(|(&subject, data)| ColumnData::new(subject, data))
         .collect();
     TableData {
         len: columns.first().map_or(0, |column| column.data.len),

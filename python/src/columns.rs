@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use fastproc::{Snapshot, SourceKind};
-use fastproc_columns::{Field, Kind, Lookup, Row, Unit, UnknownField, Value, field};
+use fastproc::Snapshot;
+use fastproc_columns::{
+    Field, Kind, Lookup, Row, Unit, UnknownField, Value,
+    cgroups::{self, Column},
+    field,
+};
 
 use crate::data::Data;
 
@@ -12,6 +16,8 @@ use crate::data::Data;
 pub enum Subject {
     /// A field of processes.
     Field(&'static Field),
+    /// A field of cgroups.
+    Cgroup(&'static Column),
     /// When each record was read.
     ReadAt,
 }
@@ -38,9 +44,18 @@ impl Subject {
         field::find(name).map(Self::Field)
     }
 
+    /// The subject of this name, alias or key, in a table that has this one.
+    pub fn find_beside(self, name: &str) -> Result<Self, UnknownField> {
+        match self {
+            Self::Cgroup(_) => cgroups::find(name).map(Self::Cgroup),
+            _ => Self::find(name),
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Field(field) => field.name,
+            Self::Cgroup(column) => column.name,
             Self::ReadAt => Self::READ_AT.0,
         }
     }
@@ -48,6 +63,7 @@ impl Subject {
     pub fn key(self) -> String {
         match self {
             Self::Field(field) => field.key(),
+            Self::Cgroup(column) => column.key(),
             Self::ReadAt => self.name().into(),
         }
     }
@@ -55,6 +71,7 @@ impl Subject {
     pub fn help(self) -> &'static str {
         match self {
             Self::Field(field) => field.help,
+            Self::Cgroup(column) => column.help,
             Self::ReadAt => Self::READ_AT.1,
         }
     }
@@ -62,6 +79,7 @@ impl Subject {
     pub fn heading(self) -> String {
         match self {
             Self::Field(field) => field.column_heading(),
+            Self::Cgroup(column) => column.column_heading(),
             Self::ReadAt => self.name().to_uppercase(),
         }
     }
@@ -69,6 +87,7 @@ impl Subject {
     pub fn unit(self) -> Unit {
         match self {
             Self::Field(field) => field.unit,
+            Self::Cgroup(column) => column.unit,
             Self::ReadAt => Unit::Date,
         }
     }
@@ -76,6 +95,7 @@ impl Subject {
     pub fn kind(self) -> Kind {
         match self {
             Self::Field(field) => field.kind(),
+            Self::Cgroup(column) => column.kind(),
             Self::ReadAt => Kind::Signed,
         }
     }
@@ -98,6 +118,7 @@ impl Subject {
     ) -> Value<'x> {
         match self {
             Self::Field(field) => field.value(row, lookup),
+            Self::Cgroup(_) => Value::Unknown,
             Self::ReadAt => {
                 let since_boot_ns = match row.exit() {
                     Some(exit) => exit.end_ns,
@@ -121,10 +142,17 @@ pub struct ColumnData {
     pub data: Data,
 }
 
+impl ColumnData {
+    pub fn new(subject: Subject, data: Data) -> Arc<Self> {
+        let key = subject.key();
+        Arc::new(Self { subject, key, data })
+    }
+}
+
 /// The snapshot of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
-    pub source: SourceKind,
+    pub source: &'static str,
     /// When reading began, after boot.
     pub boottime_ns: u64,
     /// The same as a calendar time, in microseconds, the resolution of Python.
@@ -139,7 +167,7 @@ impl Origin {
     pub fn new(snapshot: &Snapshot<'_>, lookup: &Lookup) -> Self {
         let stats = snapshot.stats();
         Self {
-            source: stats.source,
+            source: stats.source.name(),
             boottime_ns: stats.boottime_ns,
             time_us: lookup
                 .calendar_ns(stats.kernel_boottime_ns())
@@ -164,4 +192,20 @@ pub struct TableData {
     pub gone: Vec<u32>,
     /// These processes, if exits are recorded.
     pub exited: Option<Arc<TableData>>,
+}
+
+impl TableData {
+    /// The first rows.
+    pub fn head(&self, rows: usize) -> Self {
+        let len = rows.min(self.len);
+        let columns = self.columns.iter();
+        let columns = columns.map(|column| ColumnData::new(column.subject, column.data.head(len)));
+        Self {
+            columns: columns.collect(),
+            len,
+            gone: self.gone.clone(),
+            exited: self.exited.clone(),
+            ..*self
+        }
+    }
 }

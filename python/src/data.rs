@@ -24,6 +24,13 @@ impl Bits {
             .is_some_and(|byte| byte >> (at % 8) & 1 == 1)
     }
 
+    /// The first ones.
+    fn head(&self, len: usize) -> Self {
+        let mut head = Self::default();
+        (0..len).for_each(|at| head.push(self.get(at)));
+        head
+    }
+
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -49,6 +56,14 @@ impl<T> Lists<T> {
     /// The range of the list with this index in `items`.
     pub fn range(&self, at: usize) -> std::ops::Range<usize> {
         self.offsets[at] as usize..self.offsets[at + 1] as usize
+    }
+
+    /// The first lists, whose items `head` takes.
+    fn head(&self, len: usize, head: impl FnOnce(&T, usize) -> T) -> Self {
+        Self {
+            offsets: self.offsets[..=len].to_vec(),
+            items: head(&self.items, self.offsets[len] as usize),
+        }
     }
 
     /// The number of lists.
@@ -178,6 +193,30 @@ impl Data {
         self.known.push(is_known);
         self.unknown += usize::from(!is_known);
         self.len += 1;
+    }
+
+    /// The first values, of as many rows at most as there are.
+    pub fn head(&self, len: usize) -> Self {
+        let texts = |texts: &Texts, len| texts.head(len, |bytes, len| bytes[..len].to_vec());
+        let values = match &self.values {
+            Values::Unsigned(numbers) => Values::Unsigned(numbers[..len].to_vec()),
+            Values::Signed(numbers) => Values::Signed(numbers[..len].to_vec()),
+            Values::Real(numbers) => Values::Real(numbers[..len].to_vec()),
+            Values::Truth(bits) => Values::Truth(bits.head(len)),
+            Values::Text(of) => Values::Text(texts(of, len)),
+            Values::Arguments(lists) => Values::Arguments(lists.head(len, texts)),
+            Values::Numbers(lists) => {
+                Values::Numbers(lists.head(len, |numbers, len| numbers[..len].to_vec()))
+            }
+        };
+        let known = self.known.head(len);
+        let unknown = (0..len).filter(|&at| !known.get(at)).count();
+        Self {
+            values,
+            known,
+            unknown,
+            len,
+        }
     }
 
     /// Whether the value at this index is known.

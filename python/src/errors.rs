@@ -55,19 +55,29 @@ pub fn not_before(text: &str) -> Option<PyErr> {
     })
 }
 
+/// The message of an error of the library. It tells a command what to do where Python needs something else.
+pub fn message(error: &(dyn error::Error + 'static)) -> String {
+    match error.downcast_ref() {
+        Some(fastproc::Error::MissingCapability { missing }) => format!(
+            "{missing} missing: run Python as root, or start the service, as root: fastproc serve --no-metrics --socket"
+        ),
+        _ => error.to_string(),
+    }
+}
+
 /// The exception for an error of the library.
 pub fn of_collector(py: Python<'_>, error: &fastproc::Error) -> PyErr {
     let exception = match error {
         fastproc::Error::Forked => Forked::new_err(error.to_string()),
         fastproc::Error::Service(_) => ServiceError::new_err(error.to_string()),
-        _ => Error::new_err(error.to_string()),
+        _ => Error::new_err(message(error)),
     };
     with_cause(py, exception, error)
 }
 
 /// The exception for any other error.
 pub fn to_py_err(py: Python<'_>, error: &(dyn error::Error + 'static)) -> PyErr {
-    with_cause(py, Error::new_err(error.to_string()), error)
+    with_cause(py, Error::new_err(message(error)), error)
 }
 
 fn with_cause(py: Python<'_>, exception: PyErr, error: &(dyn error::Error + 'static)) -> PyErr {
@@ -78,7 +88,7 @@ fn with_cause(py: Python<'_>, exception: PyErr, error: &(dyn error::Error + 'sta
         // From a system call: an OSError with its errno.
         let of_cause = match number {
             Some(number) => PyOSError::new_err((number, cause.to_string())),
-            None => Error::new_err(cause.to_string()),
+            None => Error::new_err(message(cause)),
         };
         exception.set_cause(py, Some(with_cause(py, of_cause, cause)));
     }

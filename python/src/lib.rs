@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::{
-        cgroups::{Cgroups, cgroup_columns},
+        cgroups::Cgroups,
         collector::{Collector, fields},
         column::Column,
         counters::Counters,

@@ -33,7 +33,7 @@ impl Last {
     pub fn new(snapshot: &Snapshot<'_>, lookup: &Lookup, table: &TableData) -> Option<Self> {
         let follows = |subject: Subject| match subject {
             Subject::Field(field) => field.follows_record(false),
-            Subject::ReadAt => false,
+            _ => false,
         };
         let columns = table.columns.iter();
         let columns: Vec<_> = columns

@@ -70,7 +70,7 @@ impl Row {
 #[pymethods]
 impl Row {
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let no_attribute = |_| PyAttributeError::new_err(format!("there is no column '{name}'"));
+        let no_attribute = |error: PyErr| PyAttributeError::new_err(error.value(py).to_string());
         let column = self.table.column(name).map_err(no_attribute)?;
         column.value(py, self.at, self.table.text)
     }

@@ -25,7 +25,11 @@ impl TableData {
         if let Some(column) = self.columns.iter().find(|column| column.key == name) {
             return Ok(column);
         }
-        let subject = Subject::find(name).map_err(errors::unknown_field)?;
+        let beside = self
+            .columns
+            .first()
+            .map_or(Subject::ReadAt, |column| column.subject);
+        let subject = beside.find_beside(name).map_err(errors::unknown_field)?;
         let same = |column: &&Arc<ColumnData>| column.subject.name() == subject.name();
         self.columns.iter().find(same).ok_or_else(|| {
             PyKeyError::new_err(format!(
@@ -36,11 +40,11 @@ impl TableData {
     }
 }
 
-/// The processes at one moment, as columns.
+/// Processes or cgroups at one moment, as columns.
 ///
-/// ``table["rss_bytes"]`` is a column, ``table[0]`` a row; iterating yields rows. ``table[:10]``,
-/// ``table[table["rss"] > 1e8]``, ``table[[0, 2]]`` and ``table[["pid", "rss"]]`` are tables. Polars, pandas, `PyArrow`,
-/// `DuckDB` and others use the table without a copy, by the Arrow `PyCapsule` interface.
+/// ``table["rss_bytes"]`` is a column, ``table[0]`` a row; iterating yields rows. ``to_polars()``, ``to_pandas()`` and
+/// ``to_arrow()`` make data frames, which compute. Polars, pandas, `PyArrow`, `DuckDB` and others use the table without a copy, by
+/// the Arrow `PyCapsule` interface.
 #[pyclass(frozen, module = "fastproc")]
 pub struct Table {
     pub table: Arc<TableData>,
@@ -64,26 +68,29 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The keys of the columns.
+    /// The names of the columns, with the units of their numbers.
     #[getter]
-    fn keys(&self) -> Vec<&str> {
+    fn columns(&self) -> Vec<&str> {
         let columns = self.table.columns.iter();
         columns.map(|column| column.key.as_str()).collect()
     }
 
-    /// The columns.
+    /// The numbers of rows and of columns.
     #[getter]
-    fn columns(&self) -> Vec<Column> {
-        let columns = self.table.columns.iter();
-        columns
-            .map(|column| Column::new(column, self.table.text))
-            .collect()
+    fn shape(&self) -> (usize, usize) {
+        (self.table.len, self.table.columns.len())
     }
 
-    /// The source of the processes: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``.
+    /// A table of the first rows.
+    #[pyo3(signature = (rows=5))]
+    fn head(&self, rows: usize) -> Self {
+        self.table.head(rows).into()
+    }
+
+    /// The source: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``; of cgroups ``files`` instead of the last two.
     #[getter]
     fn source(&self) -> &'static str {
-        self.table.origin.source.name()
+        self.table.origin.source
     }
 
     /// When reading began, in nanoseconds since boot (``CLOCK_BOOTTIME``).

@@ -61,7 +61,7 @@ def test_a_cgroup_and_its_process_are_shown(cgroup: Path, source: str) -> None:
     outer = cgroup.parent.name
     cgroups = fastproc.Cgroups("path,id,processes,own_processes,cpu,frozen,name", source=source, filter=f"path =~ {outer}")
     assert (cgroups.source, cgroups.left_out) == (source, 0)
-    first = cgroups.snapshot()
+    first = cgroups.snapshot().to_dict()
     assert first["path"] == [f"/{outer}", f"/{outer}/inner"]
     assert first["id"] == [cgroup.parent.stat().st_ino, cgroup.stat().st_ino]
     assert (first["processes"], first["own_processes"]) == ([1, 1], [0, 1])
@@ -70,7 +70,9 @@ def test_a_cgroup_and_its_process_are_shown(cgroup: Path, source: str) -> None:
     # Of a process that sleeps.
     assert all(share is not None and share >= 0 for share in cgroups.snapshot()["cpu"])
     last_first = fastproc.cgroups("path", source=source, filter=f"path =~ {outer}", sort="-path")
-    assert last_first == {"path": [f"/{outer}/inner", f"/{outer}"]}
+    assert last_first.to_dict() == {"path": [f"/{outer}/inner", f"/{outer}"]}
+    assert (last_first.source, last_first.shape) == (source, (2, 1))
+    assert last_first.head(1).to_dict() == {"path": [f"/{outer}/inner"]}
 
 
 def test_columns_are_those_of_the_command(cgroup: Path) -> None:
@@ -78,16 +80,18 @@ def test_columns_are_those_of_the_command(cgroup: Path) -> None:
     shown = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["cgroups"]
     paths = [row["path"] for row in shown]
     assert f"/{cgroup.parent.name}/inner" in paths
-    ours = fastproc.cgroups(["path", "id", "depth", "descendants"])
+    ours = fastproc.cgroups(["path", "id", "depth", "descendants"]).to_dict()
     place = ours["path"].index(f"/{cgroup.parent.name}/inner")
     assert {key: values[place] for key, values in ours.items()} == shown[paths.index(ours["path"][place])]
-    keys = {name: key for name, key, _ in fastproc._native.cgroup_columns()}
-    assert list(fastproc.cgroups()) == list(keys.values())
+    names = fastproc.fields("cgroups")
+    assert fastproc.cgroups(names).columns == [key for key, _, _ in names.values()]
 
 
 def test_wrong_fields_raise_with_their_name() -> None:
-    with pytest.raises(fastproc.UnknownField, match="there is no field 'nothing'"):
-        fastproc.cgroups("nothing")
+    with pytest.raises(fastproc.UnknownField, match="there is no field 'memori'; did you mean 'memory'"):
+        fastproc.cgroups("memori")
+    with pytest.raises(fastproc.UnknownField, match="did you mean 'memory'"):
+        fastproc.cgroups("path")["memori"]
     with pytest.raises(fastproc.UnknownField, match="there is no field 'nothing'"):
         fastproc.cgroups(sort="-nothing")
     with pytest.raises(fastproc.FilterError, match="is not true or false"):

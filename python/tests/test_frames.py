@@ -20,7 +20,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
-from conftest import wait_until
+from conftest import PRIVILEGED, wait_until
 
 import fastproc
 
@@ -39,7 +39,7 @@ def known(values: list[Any]) -> list[Any]:
 def test_to_pandas_has_the_same_values(source: str) -> None:
     table = fastproc.processes(FIELDS, source=source)
     frame = table.to_pandas()
-    assert list(frame.columns) == table.keys
+    assert list(frame.columns) == table.columns
     for key, values in expected(table).items():
         assert known(frame[key].to_list()) == values, key
     assert frame["pid"].dtype == "int64"
@@ -86,11 +86,11 @@ assert series.isna().any() and series.notna().any()
 def test_a_data_frame_of_pandas_has_the_columns(source: str) -> None:
     table = fastproc.processes(FIELDS, source=source)
     frame = pandas.DataFrame(table)
-    assert list(frame.columns) == table.keys
+    assert list(frame.columns) == table.columns
     assert len(frame) == len(table)
     for key, values in expected(table).items():
         assert known(frame[key].to_list()) == values, key
-    assert list(pandas.DataFrame(list(table)[:2]).columns) == table.keys
+    assert list(pandas.DataFrame(list(table)[:2]).columns) == table.columns
 
 
 def test_polars_and_arrow_have_the_same_values(source: str) -> None:
@@ -206,3 +206,32 @@ def test_the_recorder_writes_what_all_frames_read(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert ended.stderr.startswith("record.py: ")
     assert "Traceback" not in ended.stderr
+
+
+def test_the_first_rows_are_a_table() -> None:
+    table = fastproc.processes("pid,read_bytes,kthread,comm,cmdline,cpus")
+    head = table.head(7)
+    assert (head.shape, head.columns) == ((7, 6), table.columns)
+    assert list(map(tuple, head)) == list(map(tuple, table))[:7]
+    assert table.head(len(table) + 9).shape == table.shape
+    # Of top they are those of ps.
+    shares = fastproc.processes("pcpu", top=9)["pcpu"].to_list()
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_exits_of_some_time_are_a_table() -> None:
+    if not PRIVILEGED:
+        with pytest.raises(fastproc.Error, match="run Python as root"):
+            fastproc.exits()
+        return
+
+    with subprocess.Popen(["sh", "-c", "while :; do sh -c 'exit 3'; done"]) as parent:
+
+        def has_exits() -> bool:
+            table = fastproc.exits("ppid,status", seconds=0.3, filter=f"ppid == {parent.pid}", top=2)
+            return set(map(tuple, table)) == {(parent.pid, "3")}
+
+        try:
+            wait_until("exits are in a table", has_exits)
+        finally:
+            parent.kill()

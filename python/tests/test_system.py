@@ -37,6 +37,7 @@ def test_counters_lie_between_two_readings_of_proc(max_age: float) -> None:
     assert before["cpu"][0] - 1 <= system.cpu.user_ns // tick <= after["cpu"][0] + 1
     assert list(system.cpus) == [int(name[3:]) for name in before if name.startswith("cpu") and name != "cpu"]
     assert list(system.vmstat) == list(vm_before)
+    assert repr(system).startswith(f"<fastproc.System: {len(system.cpus)} CPUs, load ")
     assert vm_before["pgfault"][0] <= system.vmstat["pgfault"] <= vm_after["pgfault"][0]
     names = [line.split(":")[0].strip() for line in Path("/proc/softirqs").read_text().splitlines()[1:]]
     assert list(system.softirqs) == names

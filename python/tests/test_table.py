@@ -94,21 +94,23 @@ def test_the_version_is_the_package_s() -> None:
     assert fastproc.__version__ == importlib.metadata.version("fastproc")
 
 
+@pytest.mark.filterwarnings("ignore:.* only over an interval")
 def test_every_field_is_there_by_every_name(source: str) -> None:
     names = fastproc.fields()
     table = fastproc.processes(list(names), source=source)
-    assert table.keys == [key for key, _, _ in names.values()]
+    assert table.columns == [key for key, _, _ in names.values()]
     for name, (key, aliases, _) in names.items():
         for other in [name, key, *aliases]:
             assert table[other].key == key
 
 
+@pytest.mark.filterwarnings("ignore:.* only over an interval")
 def test_arrow_has_the_same_values(source: str) -> None:
     table = fastproc.processes(list(fastproc.fields()), source=source)
     arrow = pyarrow.table(table)
     arrow.validate(full=True)
-    assert arrow.column_names == table.keys
-    for key in table.keys:
+    assert arrow.column_names == table.columns
+    for key in table.columns:
         texts = [value for value in table[key].to_list() if isinstance(value, str)]
         if all(text.isprintable() for text in texts):
             assert arrow[key].to_pylist() == table[key].to_list(), key
@@ -238,7 +240,7 @@ def test_a_table_is_shown() -> None:
     assert table._repr_html_().startswith("<table>")
     assert repr(table[0]).startswith("Row(pid=")
     assert dict(table[-1]) == table[-1].to_dict()
-    assert list(table.to_dict()) == table.keys
+    assert list(table.to_dict()) == table.columns
 
 
 def test_errors_say_what_to_do() -> None:
@@ -253,6 +255,12 @@ def test_errors_say_what_to_do() -> None:
     for wrong in [{"sort": "-read_at"}, {"filter": "read_at > 1"}]:
         with pytest.raises(ValueError, match="filter the table itself"):
             fastproc.processes("pid,read_at", **wrong)
+    with pytest.raises(AttributeError, match="did you mean 'rss'"):
+        _ = fastproc.processes("rss")[0].rsss
+    with pytest.warns(UserWarning, match="read_bytes_per_second is known only over an interval"):
+        fastproc.processes("read/s")
+    with pytest.raises(ValueError, match="not below 0"):
+        fastproc.Collector().difference(-1)
     with pytest.raises(ValueError, match="top"):
         fastproc.processes("pid", top=-1)
     with pytest.raises(fastproc.ServiceError, match="fastproc serve") as caught:
@@ -292,7 +300,7 @@ def test_slices_masks_and_comparisons_of_a_table_raise() -> None:
 def test_an_empty_table_has_all_columns() -> None:
     empty = fastproc.processes("pid,comm,cmdline,cpus,lstart,read_at,pcpu", filter="pid == 0")
     assert len(empty) == 0
-    assert list(empty.to_pandas().columns) == empty.to_polars().columns == empty.keys
+    assert list(empty.to_pandas().columns) == empty.to_polars().columns == empty.columns
 
 
 def test_a_row_is_the_sequence_of_its_values() -> None:
