@@ -100,10 +100,12 @@ impl Site {
                 return response;
             }
             Admission::Busy => {
-                return plain(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "Too many passwords are being checked; try again later.\n",
-                );
+                let text = "Too many passwords are being checked; try again later.\n";
+                let mut response = plain(StatusCode::TOO_MANY_REQUESTS, text);
+                // Its place is for others.
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+                return response;
             }
         }
         if path == "/-/reload" {

@@ -66,6 +66,11 @@ impl Gate {
         }
     }
 
+    /// Lets passwords wait on no more than half of the connections. The others are for clients whose passwords are known.
+    pub(super) fn share(&self, connections: usize) {
+        self.waiting.bound(connections.div_ceil(2));
+    }
+
     /// Whether the gate has exactly these users and passwords.
     pub(super) fn is_for(&self, users: &HashMap<String, String>) -> bool {
         self.users == *users

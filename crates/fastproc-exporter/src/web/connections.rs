@@ -81,11 +81,11 @@ impl Connections {
     }
 
     /// Closes a connection whose client has shown a wrong password and waits for another check. If there is none, closes one
-    /// of the client that has the most: one without a request, the longest idle first, one that is slow to read its answer,
-    /// or one whose password waits to be checked. This check is the first of its client, so it waits in peace if its
-    /// client has no more than the new one: those with many addresses cannot end it by opening connections. A client that
-    /// has half of the places takes no more from others. A connection that has shown a password stays: the new one did not
-    /// yet.
+    /// of the client that has the most: one without a request, the longest idle first, one that reads its answer, or one
+    /// that waits for this server or for the first check of its password. Those who read since a moment or wait do so in
+    /// peace if their client has no more than the new one: those with many addresses cannot end that by opening connections.
+    /// A client that has half of the places takes no more from others. A connection that has shown a password stays: the
+    /// new one did not yet.
     fn close_one(&mut self, newcomer: Client) -> bool {
         let open = self.open.iter();
         let open = open.filter(|(_, connection)| !connection.activity.get().is_admitted);
@@ -101,16 +101,15 @@ impl Connections {
                 let State { phase, since, .. } = connection.activity.get();
                 let can_go = match phase {
                     Phase::Idle | Phase::Asking | Phase::Checking { is_doubted: true } => true,
-                    Phase::Checking { is_doubted: false } => its > own,
-                    Phase::Answering => since.elapsed() > SLOW,
-                    Phase::Waiting => false,
+                    Phase::Checking { is_doubted: false } | Phase::Waiting => its > own,
+                    Phase::Answering => its > own || since.elapsed() > SLOW,
                 };
                 let fair = connection.client == newcomer || own <= self.most / 2 || its > own;
                 let is_doubted = phase == Phase::Checking { is_doubted: true };
                 let order = (
                     !is_doubted,
                     Reverse(its),
-                    matches!(phase, Phase::Checking { .. }),
+                    matches!(phase, Phase::Checking { .. } | Phase::Waiting),
                     phase == Phase::Answering,
                 );
                 (can_go && fair).then_some((order, since, *id))
@@ -252,6 +251,22 @@ mod tests {
         assert!(table.open("10.0.0.1").await.is_none());
         assert!(table.has(other));
         assert!(table.open("10.0.0.2").await.is_some());
+        // Nor can two, whose requests always wait or are answered just now.
+        let mut table = Table::new(4);
+        for (client, phase) in [
+            ("10.0.0.1", Phase::Waiting),
+            ("10.0.0.1", Phase::Answering),
+            ("10.0.0.2", Phase::Waiting),
+            ("10.0.0.2", Phase::Waiting),
+        ] {
+            let (activity, _) = table.open(client).await.unwrap();
+            activity.enter(phase);
+        }
+        for client in ["10.0.0.3", "10.0.0.4"] {
+            let (activity, _) = table.open(client).await.unwrap();
+            activity.enter(Phase::Waiting);
+        }
+        assert!(table.open("10.0.0.5").await.is_none(), "each has one");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio::{
     net::TcpStream,
     signal::unix::{SignalKind, signal},
     sync::watch,
-    task::JoinSet,
+    task::{JoinSet, yield_now},
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
@@ -114,12 +114,13 @@ impl Server {
         let mut hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
         let site = Site::new(scraper, self.metrics_path, self.config, Some(self.reload));
         let site = Arc::new(site);
+        site.rulebook().gate.share(self.limits.connections);
         if started() {
             tokio::spawn(Arc::clone(&site).reload());
         }
         let mut table = Connections::new(self.limits.connections);
         let (ending, end) = watch::channel(false);
-        let mut connections = JoinSet::new();
+        let (mut connections, mut arrived) = (JoinSet::new(), 0);
         let mut ticks = interval(TICK);
         // Those that were missed while nobody was connected do not follow each other at once.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -160,6 +161,14 @@ impl Server {
                 end.clone(),
             ));
             table.add(client, activity, task);
+            // Requests that have arrived are read before many further connections can take the places of theirs: the first
+            // time the runtime learns of them, the second time their tasks run.
+            arrived += 1;
+            if arrived >= self.limits.connections / 8 {
+                arrived = 0;
+                yield_now().await;
+                yield_now().await;
+            }
         }
         drop(listeners);
         let _ = ending.send(true);

@@ -13,7 +13,7 @@ use std::{
 use fastproc_testbed::{alone, wait_until};
 use rustix::process::Signal;
 
-use crate::serve::{client::Client, folder::Folder, server::Server};
+use crate::serve::{client::Client, folder::Folder, hung::stop, separate::send, server::Server};
 
 /// Half of a request.
 const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: here\r\nX-Slow: ";
@@ -42,6 +42,21 @@ fn the_connection_that_is_idle_for_the_longest_time_gives_way() {
     held[0].wait_for_end();
     for client in held.iter_mut().skip(1).chain([&mut fifth]) {
         assert_eq!(client.get("/-/healthy", &[]).status, 200);
+    }
+}
+
+#[test]
+fn a_request_that_has_arrived_is_answered_before_its_connection_gives_way() {
+    let server = Server::start(&["--max-connections", "2", "--source", "procfs"]);
+    stop(server.exporter());
+    let mut clients: Vec<Client> = (0..20).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        let request = b"GET /-/healthy HTTP/1.1\r\nHost: here\r\n\r\n";
+        client.send(request).expect("the kernel takes it");
+    }
+    send(server.exporter(), Signal::CONT);
+    for client in &mut clients {
+        assert_eq!(client.response().expect("an answer").status, 200);
     }
 }
 

@@ -92,7 +92,7 @@ fn a_hanging_command_line_leaves_out_one_process() {
 }
 
 /// Stops a process, and waits until all its threads have stopped.
-fn stop(pid: u32) {
+pub fn stop(pid: u32) {
     send(pid, Signal::STOP);
     wait_until("all threads to stop", || {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("/proc shows the process");

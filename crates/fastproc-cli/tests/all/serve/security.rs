@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use fastproc_testbed::{gate, needs};
 
-use crate::serve::{folder::Folder, server::Server};
+use crate::serve::{FASTPROC, folder::Folder, server::Server};
 
 /// The bcrypt hash of `s3cret` at the lowest cost: a test needs no protection.
 fn hash() -> String {
@@ -96,6 +96,36 @@ pub fn curl(folder: &Folder, server: &Server, arguments: &[&str]) -> Output {
 pub fn code(output: &Output) -> u16 {
     let code = String::from_utf8_lossy(&output.stdout);
     code.parse().unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+/// Passwords that wait to be checked take no more than half of the places.
+#[test]
+fn beside_wrong_passwords_a_client_that_was_let_in_can_connect_again() {
+    let folder = Folder::new();
+    let hash = bcrypt::hash("s3cret", 11).expect("it can be hashed");
+    let web = folder.write("web.yml", &format!("basic_auth_users:\n  reader: {hash}\n"));
+    let arguments = [
+        "--web.config.file",
+        &web,
+        "--max-connections",
+        "5",
+        "--source",
+        "procfs",
+    ];
+    let (server, _) = Server::start_only(&mut Command::new(FASTPROC), &arguments);
+    let known = ["Authorization: Basic cmVhZGVyOnMzY3JldA=="];
+    let mut kept = server.connect();
+    assert_eq!(kept.get("/-/healthy", &known).status, 200);
+    let mut others: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for other in &mut others {
+        let wrong = b"GET / HTTP/1.1\r\nHost: here\r\nAuthorization: Basic eDp5\r\n\r\n";
+        other.send(wrong).expect("the server reads");
+    }
+    // The server has read them once it has answered these.
+    for _ in 0..2 {
+        assert_eq!(kept.get("/-/healthy", &known).status, 200);
+    }
+    assert_eq!(server.get("/-/healthy", &known).status, 200);
 }
 
 #[test]

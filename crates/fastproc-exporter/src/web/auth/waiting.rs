@@ -19,8 +19,8 @@ use crate::web::connections::Client;
 
 /// The most requests of one client.
 pub(super) const OF_ONE: usize = 4;
-/// The most requests of all clients together.
-pub(super) const OF_ALL: usize = 256;
+/// The most requests of all clients together, until a server says how many connections it has.
+pub(super) const OF_ALL: usize = 128;
 /// The clients with wrong passwords that are remembered, the latest.
 const DOUBTED: usize = 4096;
 
@@ -32,12 +32,24 @@ struct Waiter {
     turn: Option<oneshot::Sender<()>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
+    /// The most of them.
+    most: usize,
     /// Oldest first.
     waiters: Vec<Waiter>,
     /// With a number that grows from one to the next.
     doubted: HashMap<Client, u64>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            most: OF_ALL,
+            waiters: Vec::new(),
+            doubted: HashMap::new(),
+        }
+    }
 }
 
 impl Queue {
@@ -93,6 +105,11 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// No more requests than this wait from now on.
+    pub(super) fn bound(&self, most: usize) {
+        self.lock().most = most;
+    }
+
     /// Whether this client has lately shown a wrong password, and no right one since.
     pub(super) fn doubts(&self, client: Client) -> bool {
         self.lock().is_doubted(client)
@@ -138,7 +155,7 @@ impl Place {
         if own > OF_ONE {
             return None;
         }
-        if queue.waiters.len() >= OF_ALL {
+        if queue.waiters.len() >= queue.most {
             let rank = (queue.is_doubted(client), own);
             let mut counts = HashMap::<Client, usize>::new();
             for waiter in &queue.waiters {
