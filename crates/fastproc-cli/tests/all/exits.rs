@@ -121,6 +121,25 @@ fn a_table_has_one_heading_and_as_many_rows_as_are_asked_for() {
 }
 
 #[test]
+fn a_summary_adds_up_the_processes_of_a_name() {
+    needs!(gate::bpf());
+    let filter = format!("ppid == {} && status == 77", std::process::id());
+    let summary = ["--summary", "--format", "csv", "--count", "2"];
+    let mut child = start(&[&summary[..], &["--filter", &filter]].concat());
+    wait_until("two processes are counted", || {
+        sh("exit 77");
+        child.try_wait().expect("it is our child").is_some()
+    });
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let rows: Vec<_> = text.lines().skip(1).collect();
+    assert!(
+        matches!(rows[..], [row] if row.starts_with("2,2,") && row.ends_with(",sh")),
+        "{text}"
+    );
+}
+
+#[test]
 fn ps_shows_what_lived_between_two_looks() {
     needs!(gate::bpf());
     let own = std::process::id();
