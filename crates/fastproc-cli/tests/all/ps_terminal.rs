@@ -100,7 +100,7 @@ fn a_terminal_gets_as_many_rows_as_fit_unless_more_are_asked_for() {
 
 /// This program's name begins with "all-".
 #[test]
-fn what_was_searched_for_is_highlighted() {
+fn found_words_are_highlighted() {
     let own = std::process::id();
     let arguments = format!("--quiet --fields pid,comm --filter pid=={own} --search ALL-");
     let terminal = on_terminal((10, 80), &arguments, None);
