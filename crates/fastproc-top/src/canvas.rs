@@ -365,6 +365,21 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_a_program_is_after_its_folders() {
+        for (line, name) in [
+            ("/usr/bin/sh -c /bin/true", "sh"),
+            ("../a/b", "b"),
+            ("sshd: /usr/sbin/sshd -D", "sshd:"),
+            ("[kworker/0:1]", "[kworker/0:1]"),
+            ("/", "/"),
+            ("", ""),
+        ] {
+            let (begin, end) = name_in(line);
+            assert_eq!(&line[begin..end], name);
+        }
+    }
+
+    #[test]
     fn controls_that_move_the_cursor_are_drawn_as_spaces() {
         assert_eq!(drawn(5, 0, "a\nb\x1bc"), "a b c");
     }

@@ -380,9 +380,9 @@ mod tests {
         let host = Host::read().expect("there is a /proc");
         let mut lookup = Lookup::recorded(host, 0);
         state.search = "WEB".into();
-        for (direction, found) in [(1, 2), (-1, 0)] {
+        for (direction, from, found) in [(1, 1, 2), (-1, 1, 0), (1, 2, 0), (0, 2, 2)] {
             (state.follow, state.seek) = (None, Some(direction));
-            state.chosen.window.cursor = 1;
+            state.chosen.window.cursor = from;
             place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);
             assert_eq!(state.chosen.window.cursor, found);
         }

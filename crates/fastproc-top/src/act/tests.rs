@@ -235,9 +235,13 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
 }
 
 #[test]
-fn moves_to_the_first_and_the_last_row() {
+fn moves_to_the_first_and_the_last_row_and_to_the_first_of_a_new_order() {
     let mut state = state(Place::Table, false);
-    for (action, row) in [(Action::Last, 99), (Action::First, 0)] {
+    for (action, row) in [
+        (Action::First, 0),
+        (Action::Last, 99),
+        (Action::SortBy("pid"), 0),
+    ] {
         state.act(Place::Table, action);
         assert_eq!(state.chosen.window.cursor, row);
     }

@@ -224,7 +224,10 @@ pub fn graphs(
     room: u16,
     theme: Theme,
 ) -> u16 {
-    let lines = (room / all.len() as u16).clamp(1, 4);
+    let lines = match room / all.len() as u16 {
+        lines @ 3.. => lines.min(4),
+        _ => 1,
+    };
     for (i, (label, history, now)) in all.iter().enumerate() {
         let line = i as u16 * lines;
         canvas.text(line, 0, label, theme.dim());

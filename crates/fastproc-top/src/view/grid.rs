@@ -24,6 +24,8 @@ pub struct Head {
     pub narrowest: usize,
     /// Whether its cells are aligned to the right.
     pub is_right_aligned: bool,
+    /// Whether the name of a program or a group stands out in its cells.
+    pub is_name: bool,
 }
 
 /// How a table is drawn.
@@ -131,7 +133,7 @@ impl Grid {
                 let at = head.start(x, cell, text);
                 if style != theme.plain() {
                     canvas.text(line, at, text, style);
-                } else if NAMES.contains(&head.name) {
+                } else if head.is_name {
                     let style = cell_style(row, head.name, text);
                     command(canvas, line, at, text, style, theme);
                 } else {
@@ -170,6 +172,7 @@ impl Head {
             heading: field.column_heading(),
             narrowest: 0,
             is_right_aligned: field.unit.is_right_aligned(),
+            is_name: NAMES.contains(&field.name),
         }
     }
 

@@ -292,12 +292,12 @@ impl Header<'_> {
         );
         let shares = shares.unwrap_or_default();
         let parts = [
-            (shares.nice, theme.nice(), '|'),
-            (shares.user, theme.user(), '|'),
-            (shares.system, theme.system(), '|'),
-            (shares.interrupts, theme.interrupts(), '|'),
-            (shares.steal, theme.steal(), '|'),
-            (shares.iowait, theme.waiting(), '.'),
+            (shares.nice, theme.nice(), "|"),
+            (shares.user, theme.user(), "|"),
+            (shares.system, theme.system(), "|"),
+            (shares.interrupts, theme.interrupts(), "|"),
+            (shares.steal, theme.steal(), "|"),
+            (shares.iowait, theme.waiting(), "."),
         ];
         bar(canvas, line, x, width, label, &parts, &text, theme);
     }
@@ -333,9 +333,9 @@ impl Header<'_> {
             bytes.unwrap_or(0) as f64 / of.unwrap_or(1).max(1) as f64
         };
         let parts = [
-            (part(used, total), theme.user(), '|'),
-            (part(get(Gauge::Buffers), total), theme.nice(), '|'),
-            (part(get(Gauge::Cached), total), theme.interrupts(), '.'),
+            (part(used, total), theme.user(), "|"),
+            (part(get(Gauge::Buffers), total), theme.nice(), "|"),
+            (part(get(Gauge::Cached), total), theme.interrupts(), "."),
         ];
         bar(
             canvas,
@@ -350,7 +350,7 @@ impl Header<'_> {
         let total = get(Gauge::SwapTotal);
         let free = get(Gauge::SwapFree);
         let used = total.and_then(|total| Some(total.saturating_sub(free?)));
-        let parts = [(part(used, total), theme.system(), '|')];
+        let parts = [(part(used, total), theme.system(), "|")];
         bar(
             canvas,
             line,
@@ -422,7 +422,7 @@ fn bar(
     x: u16,
     width: u16,
     label: &str,
-    parts: &[(f64, Style, char)],
+    parts: &[(f64, Style, &str)],
     text: &str,
     theme: Theme,
 ) {
@@ -435,9 +435,9 @@ fn bar(
     for &(part, style, mark) in parts {
         sum += part;
         let until = from + ((sum.min(1.0) * f64::from(room)).round() as i32);
-        while at < until {
-            canvas.text(line, at, mark.encode_utf8(&mut [0; 4]), style);
-            at += 1;
+        if at < until {
+            let marks = mark.repeat((until - at) as usize);
+            at = canvas.text(line, at, &marks, style);
         }
     }
     canvas.text_before(line, end - 1, text, theme.plain());

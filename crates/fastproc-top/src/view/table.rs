@@ -123,12 +123,14 @@ impl Table {
             heading: heading.into(),
             narrowest,
             is_right_aligned: true,
+            is_name: false,
         });
         let last = Head {
             name: "",
             heading: by.map_or("", |by| by.name()).to_uppercase(),
             narrowest: 0,
             is_right_aligned: false,
+            is_name: false,
         };
         self.grid.begin(heads.into_iter().chain([last]));
         let (top, cursor) = (state.chosen.window.top, state.chosen.window.cursor);
