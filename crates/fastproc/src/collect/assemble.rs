@@ -76,6 +76,15 @@ impl Patch {
     }
 }
 
+/// The processes that a walk did not meet, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missed {
+    /// Those that were found before: it was not time to look for others, or there are none.
+    AsBefore,
+    /// Those of the list of `/proc`, which was just read, that the walk did not meet.
+    Listed,
+}
+
 /// The state that is kept between snapshots, except for the source.
 #[derive(Debug)]
 pub(crate) struct Assembler {
@@ -163,39 +172,33 @@ impl Assembler {
         let is_due = self
             .reconciled
             .is_none_or(|at| at.elapsed() >= self.reconcile_every);
-        let opened = self.opened.take();
-        let opened = opened.filter(|_| bpf.last_ended_ns().is_some_and(|at| since(at) < YOUNG));
-        let counted = match opened {
-            Some(counted) => Some(counted),
+        let of_opening = self.opened.take();
+        let is_young = |ended_ns| since(ended_ns) < YOUNG;
+        let of_opening = of_opening.filter(|_| bpf.last_ended_ns().is_some_and(is_young));
+        let tasks_before = match of_opening {
+            Some(tasks) => Some(tasks),
             None => is_due.then(TaskCount::now).flatten(),
         };
-        let before = std::mem::take(&mut self.number);
-        let completed = self.order.begin();
+        let last = std::mem::take(&mut self.number);
+        let last_is_complete = self.order.begin();
         let TableMut {
             records,
             index,
             threads,
             pool,
             walk: walk_stats,
-        } = match opened {
+        } = match of_opening {
             Some(_) => bpf.last_or_collect()?,
             None => bpf.collect()?,
         };
-        let missing = if is_due {
-            missing_threads(records, counted, TaskCount::now)
+        let missed = if is_due {
+            self.reconcile(records, index, tasks_before)?
         } else {
-            Some(0)
+            Missed::AsBefore
         };
-        let reconcile = missing != Some(0);
-        if reconcile {
-            list_those_missed(&mut self.procfs, index, missing, &mut self.listed)?;
-        } else if is_due {
-            self.reconciled = Some(Instant::now());
-        }
         // If the walk was repeated, no reader saw the one before it.
-        let followed = completed && !walk_stats.repeated;
-        self.follows = if followed { before } else { Number::NONE };
-        let known = followed && !reconcile;
+        let follows_last = last_is_complete && !walk_stats.repeated;
+        self.follows = if follows_last { last } else { Number::NONE };
         stats.grown = walk_stats.grown;
         stats.reused_actions = walk_stats.reused_actions;
         stats.kept = walk_stats.kept;
@@ -211,23 +214,28 @@ impl Assembler {
         }
         let torn = index.iter().filter(|&&entry| IndexEntry(entry).is_torn());
         stats.torn = torn.count() as u32;
-        let stood = known
+        let has_same_order = follows_last
+            && missed == Missed::AsBefore
             && self.orphans.is_empty()
             && self.order.is_same_walk(index)
             && self.serve_missed_again()?;
-        if !stood {
-            self.put_in_order(index, reconcile, stats.kernel_boottime_ns())?;
+        if !has_same_order {
+            self.put_in_order(index, missed, stats.kernel_boottime_ns())?;
         }
         // Rates are over the time between two readings. What happened after the walk of opening belongs to the next snapshot. The few
         // processes that are read from `/proc` now are younger.
-        stats.read_for = match opened {
+        stats.read_for = match of_opening {
             Some(_) => Duration::from_nanos(walk_stats.ended_ns.saturating_sub(stats.boottime_ns)),
             None => since(stats.boottime_ns),
         };
         stats.missed = self.missed.len() as u32;
         stats.left_out = self.procfs.left_out();
         if self.fields.contains(Fields::CPU) {
-            self.show_cpu_times(records, index, stood);
+            if has_same_order {
+                self.show_cpu_times_again(records, index);
+            } else {
+                self.show_cpu_times(records);
+            }
         }
         if self.fields.contains(Fields::THREADS) {
             self.thread_clock.show(threads);
@@ -311,11 +319,27 @@ impl Assembler {
         })
     }
 
+    /// Lists `/proc`, unless the counts of tasks before and after a walk prove that it met every process.
+    fn reconcile(
+        &mut self,
+        records: &[Record],
+        index: &[u64],
+        tasks_before: Option<TaskCount>,
+    ) -> Result<Missed, Error> {
+        let missing = missing_threads(records, tasks_before, TaskCount::now);
+        if missing == Some(0) {
+            self.reconciled = Some(Instant::now());
+            return Ok(Missed::AsBefore);
+        }
+        list_those_missed(&mut self.procfs, index, missing, &mut self.listed)?;
+        Ok(Missed::Listed)
+    }
+
     /// Sorts by pid the processes that the walk met, and reads those that it tore or missed.
     fn put_in_order(
         &mut self,
         index: &[u64],
-        reconcile: bool,
+        missed: Missed,
         walk_started_ns: u64,
     ) -> Result<(), Error> {
         self.patch.clear();
@@ -335,7 +359,7 @@ impl Assembler {
             }
         }
         self.order.settle(index);
-        if reconcile {
+        if missed == Missed::Listed {
             self.missed.clear();
             find_missed(&self.listed, &self.order.slots, &mut self.missed);
             self.reconciled = Some(Instant::now());
@@ -364,39 +388,39 @@ impl Assembler {
         Ok(true)
     }
 
-    /// Fills in the CPU times. If the walk met the same processes as before, it does so only for those that
-    /// have run.
-    fn show_cpu_times(&mut self, records: &mut [Record], index: &[u64], stood: bool) {
+    /// Fills in the CPU times.
+    fn show_cpu_times(&mut self, records: &mut [Record]) {
+        self.clock.start();
+        for slot in &self.order.slots {
+            let Record { identity, cpu, .. } = match slot.in_walk() {
+                Some(at) => &mut records[at],
+                None => &mut self.patch.records[slot.in_patch()],
+            };
+            let time = self.clock.show(slot.pid, identity.start_ns, cpu);
+            (cpu.utime_ns, cpu.stime_ns) = (time.utime_ns, time.stime_ns);
+        }
+    }
+
+    /// The same after a walk that met the same processes as before: only for those that have run.
+    fn show_cpu_times_again(&mut self, records: &mut [Record], index: &[u64]) {
         let clock = &mut self.clock;
         let again = |clock: &mut CpuClock, position, record: &mut Record| {
             let Record { identity, cpu, .. } = record;
             let time = clock.show_again(position, identity.tgid, identity.start_ns, cpu);
             (cpu.utime_ns, cpu.stime_ns) = (time.utime_ns, time.stime_ns);
         };
-        if stood {
-            let changed = index
-                .iter()
-                .enumerate()
-                .filter(|(_, entry)| IndexEntry(**entry).is_changed());
-            for (at, _) in changed {
-                again(clock, self.order.position(at), &mut records[at]);
-            }
-            for record in &mut self.patch.records {
-                let pid = record.identity.tgid;
-                let slots = &self.order.slots;
-                if let Ok(position) = slots.binary_search_by_key(&pid, |slot| slot.pid) {
-                    again(clock, position, record);
-                }
-            }
-        } else {
-            clock.start();
-            for slot in &self.order.slots {
-                let Record { identity, cpu, .. } = match slot.in_walk() {
-                    Some(at) => &mut records[at],
-                    None => &mut self.patch.records[slot.in_patch()],
-                };
-                let time = clock.show(slot.pid, identity.start_ns, cpu);
-                (cpu.utime_ns, cpu.stime_ns) = (time.utime_ns, time.stime_ns);
+        let changed = index
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| IndexEntry(**entry).is_changed());
+        for (at, _) in changed {
+            again(clock, self.order.position(at), &mut records[at]);
+        }
+        for record in &mut self.patch.records {
+            let pid = record.identity.tgid;
+            let slots = &self.order.slots;
+            if let Ok(position) = slots.binary_search_by_key(&pid, |slot| slot.pid) {
+                again(clock, position, record);
             }
         }
     }
