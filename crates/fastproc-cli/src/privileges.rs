@@ -64,6 +64,6 @@ pub fn drop_but(needed: CapabilitySet) -> Result<(), PrivilegesError> {
     if all.is_empty() && !geteuid().is_root() {
         return Ok(());
     }
-    keep_only(kept, false)?;
+    keep_only(kept)?;
     Ok(())
 }

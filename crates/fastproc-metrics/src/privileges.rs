@@ -6,8 +6,8 @@ use rustix::{
     io::Errno,
     process::{DumpableBehavior, Gid, Uid, geteuid, set_dumpable_behavior},
     thread::{
-        CapabilitySet, capabilities, set_capabilities, set_keep_capabilities, set_no_new_privs,
-        set_thread_res_gid, set_thread_res_uid,
+        CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_keep_capabilities,
+        set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
     },
 };
 
@@ -88,7 +88,7 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
         // Also for root: capabilities are dropped anyway.
         set_thread_res_uid(uid, uid, uid).map_err(refused("the user"))?;
     }
-    let kept = keep_only(needs.capabilities(), true).map_err(refused("capabilities"))?;
+    let kept = raise_only(needs.capabilities()).map_err(refused("capabilities"))?;
     if !kept.is_empty() {
         // As after a change of the user: processes of the same user without these capabilities must not trace it.
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused("core dumps"))?;
@@ -96,17 +96,21 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
     Ok(())
 }
 
-/// Drops all capabilities but these, permanently and for programs that this process executes. `raise`: those that are left
-/// take effect, also if they did not before. Returns them.
-pub fn keep_only(kept: CapabilitySet, raise: bool) -> rustix::io::Result<CapabilitySet> {
+/// Drops all capabilities but these, permanently and for programs that this process executes. Returns what is left.
+pub fn keep_only(kept: CapabilitySet) -> rustix::io::Result<CapabilitySets> {
     set_no_new_privs(true)?;
     let mut held = capabilities(None)?;
     held.permitted &= kept;
     held.effective &= kept;
-    if raise {
-        held.effective = held.permitted;
-    }
     held.inheritable = CapabilitySet::empty();
+    set_capabilities(None, held)?;
+    Ok(held)
+}
+
+/// The same, but those that are left take effect, also if they did not before. Returns them.
+fn raise_only(kept: CapabilitySet) -> rustix::io::Result<CapabilitySet> {
+    let mut held = keep_only(kept)?;
+    held.effective = held.permitted;
     set_capabilities(None, held)?;
     Ok(held.permitted)
 }

@@ -112,47 +112,46 @@ pub fn write_groups(text: &mut Exposition, tracker: &Tracker, current: bool, ext
     }
 }
 
-/// Writes one family: for each group the labels that are added to its own, and the values.
-fn each<const N: usize>(
+/// Writes one family: for each group, or name of threads, the labels that are added to its own, and the values.
+fn each<'a, T: 'a, const N: usize>(
     text: &mut Exposition,
-    tracker: &Tracker,
+    all: &(impl Iterator<Item = (&'a str, &'a T)> + Clone),
     family: &Family,
     more: [&str; N],
-    values: impl Fn(&Group) -> [Value; N],
+    values: impl Fn(&T) -> [Value; N],
 ) {
     text.family(family);
-    for group in tracker.groups() {
-        for (more, value) in more.iter().zip(values(group)) {
-            text.series(family.name, &group.labels, more, value);
+    for (labels, one) in all.clone() {
+        for (more, value) in more.iter().zip(values(one)) {
+            text.series(family.name, labels, more, value);
         }
     }
 }
 
 fn processes(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
+    let all = tracker.groups().map(|group| (&*group.labels, group));
     let one = |value| [Value::Whole(value)];
     let total = |count: Count| move |group: &Group| [Value::Whole(group.total.get(count))];
-    each(text, tracker, &NUM_PROCS, [""], |group| {
-        one(group.now.procs)
-    });
-    each(text, tracker, &CPU, MODES, |group| cpu(&group.total));
-    each(text, tracker, &READ, [""], total(Count::Read));
-    each(text, tracker, &WRITE, [""], total(Count::Write));
-    each(text, tracker, &MAJOR, [""], total(Count::MajorFaults));
-    each(text, tracker, &MINOR, [""], total(Count::MinorFaults));
-    each(text, tracker, &SWITCHES, SWITCH_TYPES, |group| {
+    each(text, &all, &NUM_PROCS, [""], |group| one(group.now.procs));
+    each(text, &all, &CPU, MODES, |group| cpu(&group.total));
+    each(text, &all, &READ, [""], total(Count::Read));
+    each(text, &all, &WRITE, [""], total(Count::Write));
+    each(text, &all, &MAJOR, [""], total(Count::MajorFaults));
+    each(text, &all, &MINOR, [""], total(Count::MinorFaults));
+    each(text, &all, &SWITCHES, SWITCH_TYPES, |group| {
         switches(&group.total)
     });
     memory(text, tracker, extras);
-    each(text, tracker, &OLDEST, [""], |group| {
+    each(text, &all, &OLDEST, [""], |group| {
         one(group
             .now
             .oldest_start_ns
             .map_or(0, |start_ns| extras.btime + start_ns / 1_000_000_000))
     });
-    each(text, tracker, &NUM_THREADS, [""], |group| {
+    each(text, &all, &NUM_THREADS, [""], |group| {
         one(group.now.threads)
     });
-    each(text, tracker, &STATES, STATE_LABELS, |group| {
+    each(text, &all, &STATES, STATE_LABELS, |group| {
         GroupState::ALL.map(|state| Value::Whole(group.now.states[state as usize]))
     });
 }
@@ -229,31 +228,18 @@ fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
 }
 
 fn threads(text: &mut Exposition, tracker: &Tracker) {
-    fn each<const N: usize>(
-        text: &mut Exposition,
-        tracker: &Tracker,
-        family: &Family,
-        more: [&str; N],
-        values: impl Fn(&ThreadName) -> [Value; N],
-    ) {
-        text.family(family);
-        for name in tracker.thread_names() {
-            for (more, value) in more.iter().zip(values(name)) {
-                text.series(family.name, &name.labels, more, value);
-            }
-        }
-    }
     if tracker.thread_names().next().is_none() {
         return;
     }
+    let all = tracker.thread_names().map(|name| (&*name.labels, name));
     let total = |count: Count| move |name: &ThreadName| [Value::Whole(name.total.get(count))];
-    each(text, tracker, &THREAD_COUNT, [""], |name| {
+    each(text, &all, &THREAD_COUNT, [""], |name| {
         [Value::Whole(name.count)]
     });
-    each(text, tracker, &THREAD_CPU, MODES, |name| cpu(&name.total));
+    each(text, &all, &THREAD_CPU, MODES, |name| cpu(&name.total));
     each(
         text,
-        tracker,
+        &all,
         &THREAD_IO,
         [",iomode=\"read\"", ",iomode=\"write\""],
         |name| [Count::Read, Count::Write].map(|count| Value::Whole(name.total.get(count))),
@@ -262,9 +248,9 @@ fn threads(text: &mut Exposition, tracker: &Tracker) {
         (THREAD_MAJOR, Count::MajorFaults),
         (THREAD_MINOR, Count::MinorFaults),
     ] {
-        each(text, tracker, &family, [""], total(count));
+        each(text, &all, &family, [""], total(count));
     }
-    each(text, tracker, &THREAD_SWITCHES, SWITCH_TYPES, |name| {
+    each(text, &all, &THREAD_SWITCHES, SWITCH_TYPES, |name| {
         switches(&name.total)
     });
 }
