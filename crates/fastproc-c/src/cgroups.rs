@@ -120,7 +120,7 @@ impl Reader {
         let mut copy = *self.cgroup(place, Fields::empty())?.record();
         let has = Fields::from_bits_truncate(copy.identity.groups);
         for &(_, first, bytes) in GROUPS.iter().filter(|(group, ..)| !has.contains(*group)) {
-            copy.words_mut()[first / 8..(first + bytes) / 8].fill(u64::MAX);
+            fastproc::words_mut(&mut copy)[first / 8..(first + bytes) / 8].fill(u64::MAX);
         }
         Ok(copy)
     }
@@ -245,7 +245,7 @@ mod tests {
             let mut device = Device::default();
             let copied = fastproc_get_device(handle, 2, 0, &raw mut device);
             assert_eq!((copied, device.major, device.minor), (FASTPROC_OK, 8, 16));
-            assert_eq!(device.words()[1..], [1, 2, 5, 3, 4, 6]);
+            assert_eq!(fastproc::words(&device)[1..], [1, 2, 5, 3, 4, 6]);
             let beyond = fastproc_get_device(handle, 2, 1, &raw mut device);
             assert_eq!(beyond, FASTPROC_ERROR_ARGUMENT);
             let mut process = fastproc::record::Record::default();

@@ -4,10 +4,10 @@
 use std::{ops::Range, sync::LazyLock};
 
 use fastproc::{
-    Fields,
-    access::Mask,
+    Fields, Mask,
     record::{Record, ThreadRecord},
     schema::{self, Field, Shown, Structure, Type},
+    words_mut,
 };
 
 static PROCESS: LazyLock<Plan> = LazyLock::new(|| Plan::new(schema::RECORD));
@@ -90,14 +90,14 @@ pub(crate) fn mark(record: &mut Record, may_trace: bool, may_read_io: impl FnOnc
         groups -= Fields::IO;
         record.identity.groups = groups.bits();
     }
-    PROCESS.apply(record.words_mut(), groups, !may_trace);
+    PROCESS.apply(words_mut(record), groups, !may_trace);
 }
 
 /// Marks what is not known of a thread.
 pub(crate) fn mark_thread(thread: &mut ThreadRecord, has_io: bool) {
     Mask::thread_for_tracers(thread);
     let groups = if has_io { Fields::IO } else { Fields::empty() };
-    THREAD.apply(thread.words_mut(), groups, false);
+    THREAD.apply(words_mut(thread), groups, false);
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl Cli {
         if let Some(folder) = &self.cgroup_root {
             fastproc::cgroup_root::set(folder)?;
         }
-        fastproc::container::set_roots(self.container_root)?;
+        fastproc::set_roots(self.container_root)?;
         terminal::set_colour(self.color);
         if self.command.prints() {
             standard::output()?;

@@ -69,8 +69,7 @@ impl<S: Subject> FromStr for Filter<S> {
 }
 
 impl<S: Subject> Filter<S> {
-    /// Both conditions.
-    #[doc(hidden)]
+    /// Admits what both conditions admit.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -49,8 +49,11 @@ pub use field::{FIELDS, Field, Processes, Subject, UnknownField, short_container
 pub use filter::{Filter, FilterError, parse_date};
 pub use names::Names;
 pub use row::{Event, Lookup, Row};
-#[doc(hidden)]
-pub use search::{Needle, NeedleError};
-pub use sort::{Ranked, RowList, Sort, Sorter};
+pub use sort::{RowList, Sort, Sorter};
 pub use tree::{Branch, Forest, forest};
 pub use value::{Kind, Unit, Value, arguments};
+#[doc(hidden)]
+pub use {
+    search::{Needle, NeedleError},
+    sort::Ranked,
+};

@@ -52,7 +52,6 @@ impl<S: Subject> Sort<S> {
     }
 
     /// The field and whether its largest value comes first, if there is one key, whose values are numbers.
-    #[doc(hidden)]
     pub fn by_number(&self) -> Option<(&'static Field<S>, bool)> {
         match self.keys.as_slice() {
             [key] if key.field.kind().is_number() => Some((key.field, key.descending)),
@@ -114,7 +113,6 @@ struct Rank {
 type Number = ((bool, u64), (u32, u32), u32);
 
 /// A row to be sorted by a number that is known already.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Ranked {
     /// [`Value::rank`](crate::Value::rank) of the number.
@@ -126,7 +124,6 @@ pub struct Ranked {
 }
 
 /// Appends the text that decides the order of a row in a field. Returns false, and appends nothing, if the value decides.
-#[doc(hidden)]
 pub type Shown<S> =
     fn(&Field<S>, &<S as Subject>::Row<'_>, &mut <S as Subject>::Lookup, &mut Vec<u8>) -> bool;
 
@@ -145,15 +142,6 @@ pub struct Sorter<S: Subject = Processes> {
 }
 
 impl<S: Subject> Sorter<S> {
-    /// Sorts by texts as they are shown elsewhere than in a table of fastproc.
-    #[doc(hidden)]
-    pub fn by_shown(shown: Shown<S>) -> Self {
-        Self {
-            shown: Some(shown),
-            ..Self::default()
-        }
-    }
-
     /// Returns the first `top` rows in the order of `sort`. Rows with unknown values come last, and equal ones in the
     /// order of their ids.
     pub fn first<'s, 'a, R: RowList<'a, S> + ?Sized>(
@@ -202,31 +190,6 @@ impl<S: Subject> Sorter<S> {
         };
         keep_first(order, top, compare);
         order
-    }
-
-    /// Sorts by one number, the usual case: the keys are adjacent in memory. Returns [`Ranked::at`] of the first rows, of
-    /// as many as `top` says for the number of rows.
-    #[doc(hidden)]
-    pub fn order_ranked(
-        &mut self,
-        descending: bool,
-        ranked: impl Iterator<Item = Ranked>,
-        top: impl FnOnce(usize) -> usize,
-    ) -> &[u32] {
-        self.numbers.clear();
-        self.numbers.extend(ranked.map(|Ranked { rank, ids, at }| {
-            let number = match rank {
-                Some(rank) if descending => (false, !rank),
-                Some(rank) => (false, rank),
-                None => (true, 0),
-            };
-            (number, ids, at)
-        }));
-        let top = top(self.numbers.len());
-        keep_first(&mut self.numbers, top, Ord::cmp);
-        self.order.clear();
-        self.order.extend(self.numbers.iter().map(|&(.., at)| at));
-        &self.order
     }
 
     fn rank<'a, R: RowList<'a, S> + ?Sized>(
@@ -292,6 +255,41 @@ fn compare<S: Subject>(sort: &Sort<S>, a: &[Rank], b: &[Rank], texts: &[u8]) -> 
         .map(by_key)
         .find(|ordering| ordering.is_ne())
         .unwrap_or(Ordering::Equal)
+}
+
+#[doc(hidden)]
+impl<S: Subject> Sorter<S> {
+    /// Sorts by texts as they are shown elsewhere than in a table of fastproc.
+    pub fn by_shown(shown: Shown<S>) -> Self {
+        Self {
+            shown: Some(shown),
+            ..Self::default()
+        }
+    }
+
+    /// Sorts by one number, the usual case: the keys are adjacent in memory. Returns [`Ranked::at`] of the first rows, of
+    /// as many as `top` says for the number of rows.
+    pub fn order_ranked(
+        &mut self,
+        descending: bool,
+        ranked: impl Iterator<Item = Ranked>,
+        top: impl FnOnce(usize) -> usize,
+    ) -> &[u32] {
+        self.numbers.clear();
+        self.numbers.extend(ranked.map(|Ranked { rank, ids, at }| {
+            let number = match rank {
+                Some(rank) if descending => (false, !rank),
+                Some(rank) => (false, rank),
+                None => (true, 0),
+            };
+            (number, ids, at)
+        }));
+        let top = top(self.numbers.len());
+        keep_first(&mut self.numbers, top, Ord::cmp);
+        self.order.clear();
+        self.order.extend(self.numbers.iter().map(|&(.., at)| at));
+        &self.order
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::{
 use fastproc::{
     access::Viewer,
     exits::{self, Event, ExecLine, Exit, Programs},
+    record::ExitRecord,
 };
 
 use crate::{
@@ -262,7 +263,7 @@ impl Exits {
                 lines[at..end].copy_from_slice(line.bytes);
             }
             let exit = viewer.redact_exit(&one.exit);
-            *to = exit.to_exit_record(one.number, line, at as u32);
+            *to = ExitRecord::new(&exit, one.number, line, at as u32);
             if exit.status.is_none() {
                 mask.exit(to);
             } else {

@@ -51,7 +51,7 @@ impl Text {
 fn shows(view: View, kind: Kinds, rights: Option<&Rights>) -> bool {
     match view {
         View::Of(reader) if kind == Kinds::EXE => {
-            rights.is_some_and(|rights| reader.access_with(rights) == Access::Granted)
+            rights.is_some_and(|rights| rights.access_of(&reader) == Access::Granted)
         }
         _ => true,
     }

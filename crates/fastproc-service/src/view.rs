@@ -1,6 +1,6 @@
 //! What a reader sees: what the kernel would show it.
 
-pub(crate) use fastproc::access::Mask;
+pub(crate) use fastproc::Mask;
 use fastproc::{
     Fields, Process,
     access::{Access, Reader, Viewer},

@@ -90,8 +90,7 @@ fn main() {
                 text += &groups::write_records(&header, style, view);
             } else {
                 // The records of processes have a description instead, `fastproc::schema`.
-                text += "/// The id of this layout: the hash of the header.\n#[doc(hidden)]\n";
-                text += &["pub const LAYOUT: u64 = ", &id.to_string(), ";\n"].concat();
+                text += &["pub(crate) const LAYOUT: u64 = ", &id.to_string(), ";\n"].concat();
             }
             let [fields, accessors] = view.files;
             write(fields, groups::write_fields(&header, style, view));

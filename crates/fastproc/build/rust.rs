@@ -83,7 +83,8 @@ fn write_constant(header: &Header, constant: &Constant, style: &Style) -> String
 fn write_structure(header: &Header, structure: &Structure, style: &Style) -> String {
     let (name, visibility) = (rust_name(&structure.name, style), style.visibility());
     let mut out = style.doc(&structure.doc);
-    let (mut sizes, mut initial, mut accessors) = (Vec::new(), String::new(), String::new());
+    let (mut sizes, mut initial) = (Vec::new(), String::new());
+    let (mut accessors, mut setters) = (String::new(), String::new());
     let is_plain = |member: &Member| member.length.is_none() && member.tags.unknown.is_none();
     let all_zero = structure.members.iter().all(is_plain);
     // Users must accept new members.
@@ -132,11 +133,15 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
         };
         let _ = writeln!(initial, "            {}: {value},", member.name);
         if let Some(unknown) = &unknown {
-            accessors += &write_accessors(member, &type_name, &unknown.in_rust);
+            let (accessor, setter) = write_accessors(member, &type_name, &unknown.in_rust);
+            accessors += &accessor;
+            setters += &setter;
         }
     }
     if !accessors.is_empty() {
-        accessors = format!("impl {name} {{\n{accessors}}}\n\n");
+        accessors = format!(
+            "impl {name} {{\n{accessors}}}\n\n#[doc(hidden)]\nimpl {name} {{\n{setters}}}\n\n"
+        );
     }
     let sizes = sizes.join(" + ");
     if !all_zero {
@@ -156,16 +161,19 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
     out
 }
 
-/// The accessors of a member that may be unknown.
-fn write_accessors(member: &Member, type_name: &str, unknown: &str) -> String {
+/// The accessors of a member that may be unknown: what returns it, and what sets it.
+fn write_accessors(member: &Member, type_name: &str, unknown: &str) -> (String, String) {
     let (name, doc) = (&member.name, &member.doc);
-    format!(
+    let accessor = format!(
         "    /// {doc} `None`: it is not known.\n    pub const fn {name}(&self) -> Option<{type_name}> {{\n        \
-             if self.{name} == {unknown} {{ None }} else {{ Some(self.{name}) }}\n    }}\n\n    \
-             /// Sets what [`{name}`](Self::{name}) returns.\n    #[doc(hidden)]\n    \
+             if self.{name} == {unknown} {{ None }} else {{ Some(self.{name}) }}\n    }}\n\n"
+    );
+    let setter = format!(
+        "    /// Sets what [`{name}`](Self::{name}) returns.\n    \
              pub const fn set_{name}(&mut self, value: Option<{type_name}>) {{\n        self.{name} = match value {{\n            \
              Some(value) => value,\n            None => {unknown},\n        }};\n    }}\n\n"
-    )
+    );
+    (accessor, setter)
 }
 
 /// The value of a member that means "not known".

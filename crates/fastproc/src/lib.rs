@@ -78,31 +78,35 @@ pub use base::{
     terminals::Terminals,
     timing::Part,
 };
-pub use collect::{Arrays, Builder, Collector, Keeping, Refusal};
+pub use collect::{Builder, Collector, Refusal};
 pub use details::{DetailError, Details};
 pub use difference::Baseline;
 pub use records::{fields::Fields, name::Name, record};
 pub use rules::access;
 pub use snapshot::{
-    Pools, Snapshot, SnapshotStats,
+    Snapshot, SnapshotStats,
     calibration::Calibration,
     cmdline::Cmdline,
     process::{NestedIds, Process},
     texts::Texts,
 };
-// Only the other crates of this project use these. They may change in any version.
+// What is hidden, here and elsewhere, is for the other crates of this project. It may change in any version.
 #[doc(hidden)]
 pub use {
     base::{
         error::{error_chain, log_line},
-        frozen, host, kept, mapping, message, mounts, regular_file,
+        frozen, host, kept, mapping, message, mounts,
+        plain::{Plain, words, words_mut},
+        regular_file,
         whole_file::read_whole,
     },
-    collect::one_shot::OneShot,
+    collect::{Arrays, Keeping, one_shot::OneShot},
+    container::runtime_roots::set_roots,
     details::{Directories, Directory, held_up, owner},
-    records::schema,
-    rules::{cputime, rights::Rights},
+    records::{layout, schema},
+    rules::{access::mask::Mask, cputime, rights::Rights},
     snapshot::{
+        Pools,
         table::Table,
         texts::{TextEntry, TextPlace},
     },

@@ -4,7 +4,7 @@ mod lists;
 
 use std::fs;
 
-use fastproc::{Fields, proc_root};
+use fastproc::{Fields, frozen};
 use fastproc_columns::Row;
 
 pub use self::lists::{By, ListError, More, Pids, Select, Users};
@@ -57,7 +57,7 @@ impl Choice {
 /// The controlling terminal of this process, or 0.
 fn own_terminal() -> u32 {
     // It has the name of this process, which may be any bytes.
-    let stat = fs::read(proc_root::own_path("/proc/self/stat")).unwrap_or_default();
+    let stat = fs::read(frozen::own_path("/proc/self/stat")).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     // State, parent, group and session precede it.

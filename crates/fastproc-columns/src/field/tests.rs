@@ -4,6 +4,7 @@ use fastproc::{
     Baseline, Collector, Fields, Process, SourceKind,
     record::{Record, ThreadRecord},
     schema::{self, Shown},
+    words_mut,
 };
 
 use super::*;
@@ -118,7 +119,7 @@ fn values_for_tracers_are_guarded() {
         .filter(|field| of_tracers(field))
     {
         let mut record = plain;
-        set(record.words_mut(), field);
+        set(words_mut(&mut record), field);
         compare(&record, &plain_thread, &field.path);
     }
     for field in schema::THREAD
@@ -127,7 +128,7 @@ fn values_for_tracers_are_guarded() {
         .filter(|field| of_tracers(field))
     {
         let mut thread = plain_thread;
-        set(thread.words_mut(), field);
+        set(words_mut(&mut thread), field);
         compare(&plain, &thread, &field.path);
     }
     for field in ["exit_code", "startcode", "env_end", "rchar", "write_bytes"] {

@@ -42,7 +42,7 @@ impl Draft {
             }
         }
         let reply = Reply {
-            layout: cgroups::record::LAYOUT,
+            layout: cgroups::record::Record::LAYOUT,
             generation,
             groups: groups.bits(),
             kernel_boottime_ns: snapshot.began_ns(),
@@ -90,11 +90,11 @@ impl Draft {
         if groups.contains(Fields::IO) {
             record.io.devices_at = self.device_count as u32;
             for device in cgroup.devices() {
-                self.devices.extend_from_slice(device.words());
+                self.devices.extend_from_slice(fastproc::words(device));
                 self.device_count += 1;
             }
         }
-        self.words.extend_from_slice(record.words());
+        self.words.extend_from_slice(fastproc::words(&record));
         self.count += 1;
         let path = cgroup.path();
         self.places

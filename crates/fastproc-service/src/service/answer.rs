@@ -242,7 +242,7 @@ impl Service {
     /// Sends a text after the words of an answer.
     pub(super) fn tell(&mut self, token: u64, op: Op) {
         let text = match op {
-            Op::Layout => fastproc::source::service::layout::text().to_owned(),
+            Op::Layout => fastproc::layout::text().to_owned(),
             _ => self.report(),
         };
         let mut bytes = wire::to_bytes(&Reply::empty(Status::Ok).to_words());

@@ -12,10 +12,7 @@ use std::{
 
 use crate::common::{Raw, Served, become_user, in_child, request, settings, turns};
 use fastproc::{
-    cgroups::{
-        Cgroups, Fields, Source,
-        record::{LAYOUT, Record},
-    },
+    cgroups::{Cgroups, Fields, Source, record::Record},
     source::service::wire::{Op, Reply, Request, Status, part},
 };
 use fastproc_testbed::{Cgroup, GUARD, alone, gate, needs, wait_until};
@@ -44,7 +41,7 @@ fn shown(raw: &Raw) -> Rows {
 
 fn shown_of(raw: &Raw, groups: Fields) -> Rows {
     let (reply, buffer) = raw.ask(asked(groups.bits())).expect("an answer");
-    assert_eq!((reply.status, reply.layout), (Status::Ok, LAYOUT));
+    assert_eq!((reply.status, reply.layout), (Status::Ok, Record::LAYOUT));
     rows(&reply, &buffer.expect("it does not say that it has one"))
 }
 

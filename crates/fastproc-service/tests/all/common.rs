@@ -244,7 +244,7 @@ pub struct Child(pub Pid);
 /// Forks. The child runs this and exits; it must not panic, and prints nothing.
 pub fn in_child(run: impl FnOnce()) -> Child {
     // Made once, here: a child that is forked while another thread makes it would wait for that thread forever.
-    let _ = service::layout::id();
+    let _ = fastproc::layout::id();
     // SAFETY: the C library prepares its allocator for it; the child takes no lock that a thread of the test may hold.
     match unsafe { fork() }.expect("it can fork") {
         ForkResult::Parent { child } => Child(child),

@@ -8,11 +8,8 @@ use std::{
 
 use crate::common::{Raw, Served, receive_guard, request};
 use fastproc::{
-    Collector, Details, Fields, SourceKind, Texts, message,
-    source::service::{
-        layout,
-        wire::{self, Op, Part, Reply, Request, Status, part},
-    },
+    Collector, Details, Fields, SourceKind, Texts, layout, message,
+    source::service::wire::{self, Op, Part, Reply, Request, Status, part},
 };
 use fastproc_service::bind;
 use fastproc_testbed::{Folder, GUARD, gate, needs};

@@ -274,7 +274,6 @@ mod tests {
 
     use fastproc::{
         Fields,
-        exits::Exit,
         record::{ExitRecord, Record, ThreadRecord},
     };
 
@@ -292,7 +291,7 @@ mod tests {
         Frame {
             records: vec![record],
             threads: vec![thread],
-            exits: Some(vec![Exit::from_exit_record(&exit)]),
+            exits: Some(vec![exit.to_exit()]),
             ..Frame::default()
         }
     }

@@ -3,9 +3,10 @@
 use std::{collections::HashMap, time::Duration};
 
 use fastproc::{
-    Snapshot, SnapshotStats, SourceKind, Table,
+    Plain, Snapshot, SnapshotStats, SourceKind, Table,
     exits::Exit,
     record::{ExitRecord, Record, ThreadRecord},
+    words, words_mut,
 };
 
 use super::{
@@ -140,22 +141,22 @@ impl Frame {
         put(self.read_for_ns, to);
         write_machine(&self.machine, &before.machine, to);
         put(self.records.len() as u64, to);
-        let nothing = zeros(Record::words_mut);
+        let nothing = zeros();
         let (mut last, mut at) = (0, 0);
         for record in &self.records {
             let pid = record.identity.tgid;
             put(u64::from(pid.wrapping_sub(last)), to);
             last = pid;
             let base = find_from(&before.records, &mut at, pid);
-            put_words(record.words(), base.unwrap_or(&nothing).words(), to);
+            put_words(words(record), words(base.unwrap_or(&nothing)), to);
         }
         put(self.threads.len() as u64, to);
-        let nothing = zeros(ThreadRecord::words_mut);
+        let nothing = zeros();
         let bases = by_tid(&before.threads);
         for thread in &self.threads {
             put(thread.tid.into(), to);
             let base = bases.get(&thread.tid).map(|&at| &before.threads[at]);
-            put_words(thread.words(), base.unwrap_or(&nothing).words(), to);
+            put_words(words(thread), words(base.unwrap_or(&nothing)), to);
         }
         put(self.pool.len() as u64, to);
         let mut base = before.pool.clone();
@@ -171,10 +172,10 @@ impl Frame {
         };
         put(exits.len() as u64 + 1, to);
         put(self.lost_exits, to);
-        let nothing = zeros(ExitRecord::words_mut);
+        let nothing: ExitRecord = zeros();
         for exit in exits {
-            let record = exit.to_exit_record(0, None, 0);
-            put_words(record.words(), nothing.words(), to);
+            let record = ExitRecord::new(exit, 0, None, 0);
+            put_words(words(&record), words(&nothing), to);
         }
     }
 
@@ -221,8 +222,8 @@ impl Frame {
             let pid = last.checked_add(gap).filter(|_| i == 0 || gap > 0);
             last = pid.ok_or(Error::Damaged("processes are not in order"))?;
             let base = find_from(&before, &mut at, last);
-            let mut record = base.copied().unwrap_or_else(|| zeros(Record::words_mut));
-            input.words(record.words_mut())?;
+            let mut record = base.copied().unwrap_or_else(zeros);
+            input.words(words_mut(&mut record))?;
             // Readers search by this id, so it must match.
             if record.identity.tgid != last {
                 return Err(Error::Damaged("a process has two ids"));
@@ -240,8 +241,8 @@ impl Frame {
         for _ in 0..count {
             let tid = input.small()?;
             let base = bases.get(&tid).map(|&at| before[at]);
-            let mut thread = base.unwrap_or_else(|| zeros(ThreadRecord::words_mut));
-            input.words(thread.words_mut())?;
+            let mut thread = base.unwrap_or_else(zeros);
+            input.words(words_mut(&mut thread))?;
             if thread.tid != tid {
                 return Err(Error::Damaged("a thread has two ids"));
             }
@@ -260,9 +261,9 @@ impl Frame {
         self.lost_exits = input.number()?;
         let mut exits = Vec::new();
         for _ in 0..count {
-            let mut record = zeros(ExitRecord::words_mut);
-            input.words(record.words_mut())?;
-            exits.push(Exit::from_exit_record(&record));
+            let mut record: ExitRecord = zeros();
+            input.words(words_mut(&mut record))?;
+            exits.push(record.to_exit());
         }
         self.exits = Some(exits);
         Ok(())
@@ -270,7 +271,7 @@ impl Frame {
 }
 
 /// A record without one before it is stored as the differences to zeros.
-fn zeros<T: Default>(words_mut: impl Fn(&mut T) -> &mut [u64]) -> T {
+fn zeros<T: Default + Plain>() -> T {
     let mut record = T::default();
     words_mut(&mut record).fill(0);
     record
@@ -372,7 +373,7 @@ mod tests {
             let exit = |&(pid, time): &(u32, u64)| {
                 let mut record = ExitRecord::default();
                 (record.pid, record.utime_ns) = (pid, time);
-                Exit::from_exit_record(&record)
+                record.to_exit()
             };
             pids.iter().map(exit).collect()
         });

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use fastproc::{Fields, Process, Snapshot, access::Mask, container::Origin, record::Io};
+use fastproc::{Fields, Mask, Process, Snapshot, container::Origin, record::Io};
 use fastproc_columns::Lookup;
 
 use super::{

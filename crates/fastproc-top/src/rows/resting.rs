@@ -34,7 +34,7 @@ impl<'a> Plain<'a> {
             && state.seek.is_none();
         let before = view.before.filter(|_| is_plain)?;
         Some(Self {
-            comparison: before.beside(&view.snapshot),
+            comparison: Comparison::new(before, &view.snapshot),
             field,
             descending,
         })
@@ -67,7 +67,7 @@ impl Ranks {
             self.by = Some(plain.field);
             self.at_rest = PerProcess::new();
         }
-        let rest = |process: Process<'_>| plain.rank(Change::at_rest(process), lookup);
+        let rest = |process: Process<'_>| plain.rank(Comparison::at_rest(process), lookup);
         let at_rest = self.at_rest.update(&view.snapshot, rest);
         let exited = view.exited.iter().filter(|_| state.settings.exited);
         let exited: Vec<_> = exited.map(|process| process.change()).collect();

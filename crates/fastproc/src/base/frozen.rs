@@ -8,13 +8,18 @@
 #[cfg(debug_assertions)]
 use std::sync::LazyLock;
 use std::{
+    borrow::Cow,
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::{
+    fs::makedev,
+    time::{ClockId, Timespec, clock_gettime},
+};
 
 /// The folder, if the machine is frozen.
 #[cfg(debug_assertions)]
@@ -38,6 +43,13 @@ pub const fn folder() -> Option<&'static Path> {
 #[must_use]
 pub fn path(usual: &str) -> Option<PathBuf> {
     Some(folder()?.join(usual.trim_start_matches('/')))
+}
+
+/// The path of a file about this process or its kernel, in `/proc` or `/sys`: that itself, whichever folder
+/// [`proc_root::set`](super::proc_root::set) names.
+#[must_use]
+pub fn own_path(usual: &str) -> Cow<'_, Path> {
+    path(usual).map_or_else(|| Path::new(usual).into(), Cow::from)
 }
 
 /// The text of a file of the frozen machine; empty if there is none.
@@ -75,6 +87,18 @@ pub fn clock(id: ClockId) -> Timespec {
 pub fn system_time() -> std::time::SystemTime {
     let now = clock(ClockId::Realtime);
     std::time::UNIX_EPOCH + Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// The number of a device, and of the file system that has its file.
+#[must_use]
+pub fn device(usual: &str) -> Option<(u64, u64)> {
+    if let Some(text) = text(usual) {
+        // A device cannot be made without privileges, so the file has its numbers as text.
+        let (major, minor) = text.trim_end().split_once(':')?;
+        return Some((makedev(major.parse().ok()?, minor.parse().ok()?), 0));
+    }
+    let file = fs::metadata(usual).ok()?;
+    Some((file.rdev(), file.dev()))
 }
 
 /// Sorts what was listed in a folder of a frozen machine, whose file system has another order than the kernel's.

@@ -132,7 +132,6 @@ pub(crate) fn running_tasks() -> Option<u32> {
 }
 
 /// The time since boot in this time namespace, in nanoseconds. For the crates of this workspace.
-#[doc(hidden)]
 #[must_use]
 pub fn boottime_ns() -> u64 {
     let now = frozen::clock(rustix::time::ClockId::Boottime);
@@ -141,7 +140,6 @@ pub fn boottime_ns() -> u64 {
 
 /// `MemTotal` of `/proc/meminfo`, in bytes, as procps reads it: lxcfs shows a container its own limit there. `None` if it
 /// cannot be read. For the crates of this workspace.
-#[doc(hidden)]
 #[must_use]
 pub fn total_memory() -> Option<u64> {
     total_memory_in(&fs::read(proc_root::path("/proc/meminfo")).ok()?)
@@ -169,7 +167,6 @@ pub(crate) fn running_processes() -> Option<u32> {
 
 /// Whether `/proc` shows the processes of a pid namespace of this process's own, as in a container that is not given the host's.
 /// For the crates of this workspace.
-#[doc(hidden)]
 #[must_use]
 pub fn proc_is_of_own_namespace() -> bool {
     Numbering::of_proc().is_ok_and(|numbering| numbering == Numbering::Own)

@@ -6,7 +6,8 @@ use std::slice;
 ///
 /// # Safety
 /// The implementor must be `#[repr(C)]` or a primitive, made of integers only, and without padding.
-pub(crate) unsafe trait Plain: Copy + 'static {}
+#[doc(hidden)]
+pub unsafe trait Plain: Copy + 'static {}
 
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}
@@ -30,7 +31,7 @@ pub(crate) fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
 }
 
 /// A plain value as words.
-pub(crate) fn words<T: Plain>(value: &T) -> &[u64] {
+pub fn words<T: Plain>(value: &T) -> &[u64] {
     const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
     // SAFETY: a plain value has no padding, so all of its bytes are initialised; its length is a multiple of a word's,
     // and its alignment is the same.
@@ -38,7 +39,7 @@ pub(crate) fn words<T: Plain>(value: &T) -> &[u64] {
 }
 
 /// A plain value as mutable words.
-pub(crate) fn words_mut<T: Plain>(value: &mut T) -> &mut [u64] {
+pub fn words_mut<T: Plain>(value: &mut T) -> &mut [u64] {
     const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
     // SAFETY: as above; it is borrowed for as long, and any words are a value.
     unsafe { slice::from_raw_parts_mut(std::ptr::from_mut(value).cast(), size_of::<T>() / 8) }

@@ -14,6 +14,7 @@ use std::{
 
 use nix::libc;
 
+pub(crate) use super::frozen::own_path;
 use super::{error::Error, frozen};
 
 const PROC: &str = "/proc";
@@ -67,15 +68,12 @@ pub fn path(usual: &str) -> Cow<'_, Path> {
     }
 }
 
-/// The path of a file about this process or its kernel, in `/proc` or `/sys`: that itself, whichever folder [`set`] names.
-#[doc(hidden)]
-#[must_use]
-pub fn own_path(usual: &str) -> Cow<'_, Path> {
-    frozen::path(usual).map_or_else(|| Path::new(usual).into(), Cow::from)
+/// The same, to follow the link there. `None` on a frozen machine, whose links lead to files of the running one.
+pub(crate) fn link(usual: &str) -> Option<PathBuf> {
+    frozen::folder().is_none().then(|| path(usual).into_owned())
 }
 
 /// The usual path of a file of the proc file system: [`path`] reversed.
-#[doc(hidden)]
 #[must_use]
 pub fn usual(path: &Path) -> Cow<'_, Path> {
     match root().and_then(|root| path.strip_prefix(root).ok()) {
@@ -86,7 +84,6 @@ pub fn usual(path: &Path) -> Cow<'_, Path> {
 
 /// This process's pid in the procfs at that folder, which may differ from the one in its own pid namespace. `None` if
 /// it has none there.
-#[doc(hidden)]
 #[must_use]
 pub fn own_pid() -> Option<u32> {
     let link = std::fs::read_link(path("/proc/self")).ok()?;

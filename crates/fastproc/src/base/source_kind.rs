@@ -18,7 +18,6 @@ pub enum SourceKind {
 impl SourceKind {
     /// The sources by which a process reads for itself, in the order in which they are tried. The service
     /// comes before them.
-    #[doc(hidden)]
     pub const LOCAL: [Self; 3] = [Self::Bpf, Self::BpfIter, Self::Procfs];
 
     /// Whether its records hold no more than the kernel would show to this process. With the other sources,

@@ -52,20 +52,6 @@ impl Terminals {
         self.known.clear();
     }
 
-    /// The number of a device, and of the file system that has its file.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn device(path: &str) -> Option<(u64, u64)> {
-        if let Some(file) = frozen::path(path) {
-            // A device cannot be made without privileges, so the file has its numbers as text.
-            let text = fs::read_to_string(file).ok()?;
-            let (major, minor) = text.trim_end().split_once(':')?;
-            return Some((makedev(major.parse().ok()?, minor.parse().ok()?), 0));
-        }
-        let file = fs::metadata(path).ok()?;
-        Some((file.rdev(), file.dev()))
-    }
-
     /// The controlling terminal of the process `pid`, whose number `tty_nr` is as in `/proc/PID/stat`: its file, without
     /// `/dev/`. `None` if it has none, if no file here has this number, or if it is a pseudo terminal of another
     /// container, as far as this reader may see that.
@@ -90,7 +76,7 @@ impl Terminals {
                 let text = fs::read(proc_root::path("/proc/tty/drivers")).unwrap_or_default();
                 parse(&String::from_utf8_lossy(&text))
             });
-            find(drivers, major, minor, Self::device)
+            find(drivers, major, minor, frozen::device)
         });
         let terminal = terminal.as_ref()?;
         let is_foreign = !recorded
@@ -163,21 +149,17 @@ fn fixed(major: u32, minor: u32) -> Option<String> {
 /// Whether a process has a pseudo terminal of another file system than the one with this number here. Its open files
 /// show that; without one, a different mount namespace makes it likely enough not to name the one here.
 fn is_elsewhere(pid: u32, device: u64, file_system: u64) -> bool {
-    // The links of a frozen machine lead to files of the running one.
-    if frozen::folder().is_some() {
-        return false;
-    }
-    let of_process = |file: &str| proc_root::path(&format!("/proc/{pid}/{file}")).into_owned();
+    let of_process = |file: &str| proc_root::link(&format!("/proc/{pid}/{file}"));
     let open = ["fd/0", "fd/1", "fd/2", "fd/255"].iter().find_map(|file| {
-        let file = fs::metadata(of_process(file)).ok()?;
+        let file = fs::metadata(of_process(file)?).ok()?;
         (file.rdev() == device).then(|| file.dev())
     });
     if let Some(open) = open {
         return open != file_system;
     }
     let own = fs::read_link(proc_root::own_path("/proc/self/ns/mnt"));
-    let other = fs::read_link(of_process("ns/mnt"));
-    matches!((own, other), (Ok(own), Ok(other)) if own != other)
+    let other = of_process("ns/mnt").map(fs::read_link);
+    matches!((own, other), (Ok(own), Some(Ok(other))) if own != other)
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 
 /// One part of opening.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Part {

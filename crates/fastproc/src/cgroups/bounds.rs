@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Builder, Cgroups, error::Error, record::Record};
+use super::{Cgroups, error::Error, record::Record};
 use crate::base::timing;
 
 /// How much a reader takes at most. Default: without bounds, but for paths that cannot be opened.
@@ -60,29 +60,21 @@ impl Bounds {
     }
 }
 
-impl Builder {
-    /// Sets how much opening and the first snapshot take at most.
-    #[doc(hidden)]
-    pub fn bounds(mut self, bounds: Bounds) -> Self {
-        self.bounds = bounds;
-        self
-    }
-}
-
+#[doc(hidden)]
 impl Cgroups {
     /// Sets how much the next snapshots take at most. They fail with [`Error::TooMany`] if there are more cgroups, before
     /// they read them, and if reading takes too long, or paths have too many bytes.
-    #[doc(hidden)]
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.tree.bounds = bounds;
     }
 
     /// Whether the last snapshot is within these bounds.
-    #[doc(hidden)]
     pub fn fits(&self, bounds: Bounds) -> bool {
         self.tree.fits(bounds)
     }
+}
 
+impl Cgroups {
     /// The walk is not begun if there are more cgroups than the bounds allow.
     pub(super) fn check_count(&mut self) -> Result<(), Error> {
         let bounds = self.tree.bounds;

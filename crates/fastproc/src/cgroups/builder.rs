@@ -108,39 +108,12 @@ impl Builder {
         self
     }
 
-    /// How long one run of the program may take; with zero, it pauses after every cgroup. For tests.
-    #[doc(hidden)]
-    pub fn section(mut self, section: Duration) -> Self {
-        self.section = section;
-        self
-    }
-
-    /// How long to wait for an answer of a service. For tests.
-    #[doc(hidden)]
-    pub fn service_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
     /// Opens the hierarchy and its source.
     ///
     /// # Errors
     /// The hierarchy is not mounted, or the requested source cannot be used.
     pub fn open(self) -> Result<Cgroups, Error> {
         self.open_tree(Tree::open()?, socket_path())
-    }
-
-    /// Opens the hierarchy, with a service at this socket, or without one.
-    #[doc(hidden)]
-    pub fn open_at(self, socket: Option<&Path>) -> Result<Cgroups, Error> {
-        self.open_tree(Tree::open()?, socket.map(Path::to_owned))
-    }
-
-    /// Opens a folder with files of cgroups that were recorded. For tests.
-    #[doc(hidden)]
-    pub fn open_recorded(self, folder: &Path) -> Result<Cgroups, Error> {
-        self.source(Some(Source::Files))
-            .open_tree(Tree::at(folder)?, None)
     }
 
     fn open_tree(self, mut tree: Tree, socket: Option<PathBuf>) -> Result<Cgroups, Error> {
@@ -206,5 +179,37 @@ impl Builder {
             max_age: self.max_age,
             flushed: None,
         })
+    }
+}
+
+#[doc(hidden)]
+impl Builder {
+    /// How long one run of the program may take; with zero, it pauses after every cgroup. For tests.
+    pub fn section(mut self, section: Duration) -> Self {
+        self.section = section;
+        self
+    }
+
+    /// How long to wait for an answer of a service. For tests.
+    pub fn service_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Opens the hierarchy, with a service at this socket, or without one.
+    pub fn open_at(self, socket: Option<&Path>) -> Result<Cgroups, Error> {
+        self.open_tree(Tree::open()?, socket.map(Path::to_owned))
+    }
+
+    /// Opens a folder with files of cgroups that were recorded. For tests.
+    pub fn open_recorded(self, folder: &Path) -> Result<Cgroups, Error> {
+        self.source(Some(Source::Files))
+            .open_tree(Tree::at(folder)?, None)
+    }
+
+    /// Sets how much opening and the first snapshot take at most.
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
     }
 }

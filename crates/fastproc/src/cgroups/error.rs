@@ -70,7 +70,6 @@ pub enum Error {
 
 impl Error {
     /// Whether opening may succeed later: there was not enough memory, or no descriptor was free.
-    #[doc(hidden)]
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Bpf(error) => error.is_temporary(),

@@ -7,7 +7,6 @@ include!(concat!(env!("OUT_DIR"), "/cgroup_fields.rs"));
 
 impl Fields {
     /// All groups but the averages of pressure, which only the kernel's text has.
-    #[doc(hidden)]
     pub const ALL_BUT_AVERAGES: Self = Self::all().difference(Self::PRESSURE_AVERAGES);
 
     /// Groups with the controllers that must be on version 2 for them.

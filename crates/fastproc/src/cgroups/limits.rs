@@ -44,8 +44,10 @@ impl LimitReader {
         Ok(Self::new(Tree::at(&mount.point)?, root))
     }
 
-    /// Reads a folder with files of cgroups that were recorded. For tests.
-    #[doc(hidden)]
+    /// Reads a folder with copies of the files of cgroups.
+    ///
+    /// # Errors
+    /// The folder cannot be opened.
     pub fn open_recorded(folder: &Path) -> Result<Self, Error> {
         Ok(Self::new(Tree::at(folder)?, b""))
     }

@@ -155,8 +155,7 @@ impl Cgroups {
         self.by_text || self.proofs.as_ref().is_some_and(Proofs::are_refuted)
     }
 
-    /// The longest run of the program during the last snapshot, for measurements.
-    #[doc(hidden)]
+    /// The longest run of the program during the last snapshot; zero with another source than `bpf`.
     pub fn longest_section(&self) -> Duration {
         self.met.longest_section
     }

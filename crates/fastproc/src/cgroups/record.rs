@@ -9,29 +9,19 @@
 )]
 
 use super::Fields;
-use crate::base::plain::{words, words_mut};
 
 include!(concat!(env!("OUT_DIR"), "/cgroup_record.rs"));
 
 /// A limit that is not set: `max` in the kernel's files.
 pub const UNLIMITED: u64 = NO_LIMIT;
 
+#[doc(hidden)]
 impl Record {
-    /// The record as words.
-    #[doc(hidden)]
-    pub fn words(&self) -> &[u64] {
-        words(self)
-    }
-
-    /// The record as words, to be changed.
-    #[doc(hidden)]
-    pub fn words_mut(&mut self) -> &mut [u64] {
-        words_mut(self)
-    }
+    /// The id of this layout: the hash of the header.
+    pub const LAYOUT: u64 = LAYOUT;
 
     /// A copy with only these groups, as the service shares it: with what the files show, so times are whole
     /// microseconds. It has no [averages of pressure](Fields::PRESSURE_AVERAGES).
-    #[doc(hidden)]
     #[must_use]
     pub fn shared(&self, groups: Fields) -> Self {
         let had = Fields::from_bits_retain(self.identity.groups);
@@ -78,14 +68,6 @@ impl Record {
             }
         }
         shared
-    }
-}
-
-impl Device {
-    /// The device as words.
-    #[doc(hidden)]
-    pub fn words(&self) -> &[u64] {
-        words(self)
     }
 }
 
@@ -166,6 +148,5 @@ mod tests {
             (5_000, 0)
         );
         assert_eq!(record.shared(Fields::MEMORY).memory, record.memory);
-        assert_eq!(record.words().len() * 8, size_of::<Record>());
     }
 }

@@ -67,7 +67,6 @@ pub(super) const PRESSURE: [&str; 3] = ["cpu.pressure", "memory.pressure", "io.p
 impl Fields {
     /// The files that hold the fields of one group, or of none: those that say what a cgroup is. The first exists
     /// wherever the group does; some kernels lack others.
-    #[doc(hidden)]
     pub fn files(self) -> Vec<&'static str> {
         match self {
             Self::PRESSURE => PRESSURE.into(),

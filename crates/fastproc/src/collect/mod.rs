@@ -22,7 +22,6 @@ use crate::{
 };
 
 /// The arrays that records are written to.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arrays {
@@ -33,7 +32,6 @@ pub struct Arrays {
 }
 
 /// Whether records of unchanged processes are kept: see [`Builder::keep_records`].
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
     /// The last walk could keep records.
@@ -196,12 +194,6 @@ impl Collector {
         self.exits_refused.as_ref()
     }
 
-    /// Takes the reason out of the collector, for a caller that stops because of it.
-    #[doc(hidden)]
-    pub fn take_exits_refused(&mut self) -> Option<Error> {
-        self.exits_refused.take()
-    }
-
     /// Facts about this machine.
     pub fn host(&self) -> &Host {
         &self.host
@@ -222,30 +214,6 @@ impl Collector {
         self.local.as_ref().filter(|_| !self.served)?.bpf.as_ref()
     }
 
-    /// The arrays that the kernel and this process share. `None` unless this collector's own BPF programs
-    /// read.
-    #[doc(hidden)]
-    pub fn arrays(&self) -> Option<Arrays> {
-        self.bpf().map(|bpf| Arrays {
-            processes: bpf.capacity(),
-            bytes: bpf.memory_bytes(),
-        })
-    }
-
-    /// Gives back the memory of the arrays, if the next snapshot is not needed soon; that one makes room again. The last
-    /// snapshot is lost.
-    #[doc(hidden)]
-    pub fn release_arrays(&mut self) -> Result<(), Error> {
-        self.change_arrays(Bpf::release)
-    }
-
-    /// Makes room in released arrays for the processes that there are now, so that the next snapshot need not. The last
-    /// snapshot is lost.
-    #[doc(hidden)]
-    pub fn reserve_arrays(&mut self) -> Result<(), Error> {
-        self.change_arrays(Bpf::reserve)
-    }
-
     fn change_arrays(&mut self, change: fn(&mut Bpf) -> Result<(), Error>) -> Result<(), Error> {
         if let Some(local) = &mut self.local
             && let Some(bpf) = &mut local.bpf
@@ -256,31 +224,13 @@ impl Collector {
         Ok(())
     }
 
-    /// How long the walk of the last snapshot kept its CPU at most without a pause.
-    #[doc(hidden)]
+    /// How long the walk of the last snapshot kept its CPU at most without a pause. `None` unless this collector's own BPF
+    /// programs read.
     pub fn longest_section(&self) -> Option<Duration> {
         self.bpf()?.longest_section()
     }
 
-    /// Whether the last snapshot could keep records.
-    #[doc(hidden)]
-    pub fn keeping(&self) -> Keeping {
-        match self.bpf().map(Bpf::keeps_records) {
-            Some((true, _)) => Keeping::Kept,
-            Some((false, true)) if self.builder.keeps_records() => Keeping::LacksTypes,
-            _ => Keeping::Off,
-        }
-    }
-
-    /// How long it took to load and verify the programs. `None` unless this collector's own BPF programs
-    /// read.
-    #[doc(hidden)]
-    pub fn load_time(&self) -> Option<Duration> {
-        self.bpf().map(Bpf::load_time)
-    }
-
     /// Time that each part of opening took.
-    #[doc(hidden)]
     pub fn opening(&self) -> &[Part] {
         &self.opening
     }
@@ -415,6 +365,50 @@ impl Collector {
         self.refused.append(&mut local.refused);
         self.local = Some(local);
         Ok(())
+    }
+}
+
+#[doc(hidden)]
+impl Collector {
+    /// Takes the reason out of the collector, for a caller that stops because of it.
+    pub fn take_exits_refused(&mut self) -> Option<Error> {
+        self.exits_refused.take()
+    }
+
+    /// The arrays that the kernel and this process share. `None` unless this collector's own BPF programs
+    /// read.
+    pub fn arrays(&self) -> Option<Arrays> {
+        self.bpf().map(|bpf| Arrays {
+            processes: bpf.capacity(),
+            bytes: bpf.memory_bytes(),
+        })
+    }
+
+    /// Gives back the memory of the arrays, if the next snapshot is not needed soon; that one makes room again. The last
+    /// snapshot is lost.
+    pub fn release_arrays(&mut self) -> Result<(), Error> {
+        self.change_arrays(Bpf::release)
+    }
+
+    /// Makes room in released arrays for the processes that there are now, so that the next snapshot need not. The last
+    /// snapshot is lost.
+    pub fn reserve_arrays(&mut self) -> Result<(), Error> {
+        self.change_arrays(Bpf::reserve)
+    }
+
+    /// Whether the last snapshot could keep records.
+    pub fn keeping(&self) -> Keeping {
+        match self.bpf().map(Bpf::keeps_records) {
+            Some((true, _)) => Keeping::Kept,
+            Some((false, true)) if self.builder.keeps_records() => Keeping::LacksTypes,
+            _ => Keeping::Off,
+        }
+    }
+
+    /// How long it took to load and verify the programs. `None` unless this collector's own BPF programs
+    /// read.
+    pub fn load_time(&self) -> Option<Duration> {
+        self.bpf().map(Bpf::load_time)
     }
 }
 

@@ -19,7 +19,7 @@ mod names;
 mod origin;
 mod pod_uid;
 mod runtime_files;
-mod runtime_roots;
+pub(crate) mod runtime_roots;
 #[cfg(test)]
 mod tests;
 mod unit;
@@ -28,5 +28,4 @@ pub use self::{
     names::{Labels, Names},
     origin::{Origin, Runtime},
     pod_uid::PodUid,
-    runtime_roots::set_roots,
 };

@@ -70,34 +70,12 @@ impl Names {
         Self::of(vec![root.into()])
     }
 
-    /// Checks this often whether names have changed. The default is five seconds.
-    #[doc(hidden)]
-    pub fn check_every(&mut self, time: Duration) {
-        self.check_every = time;
-    }
-
     fn of(roots: Vec<PathBuf>) -> Self {
         Self {
             roots: roots.into_iter().map(RuntimeFiles::new).collect(),
             kept: HashMap::new(),
             check_every: kept::CHECK_EVERY,
         }
-    }
-
-    /// Knows only the names that [`keep`](Self::keep) adds.
-    #[doc(hidden)]
-    pub fn recorded() -> Self {
-        Self::of(Vec::new())
-    }
-
-    /// Adds the names of a recorded container, by its id.
-    #[doc(hidden)]
-    pub fn keep(&mut self, id: &[u8], labels: Labels) {
-        let kept = Kept {
-            labels,
-            ..Kept::default()
-        };
-        self.kept.insert(Self::key("", id), kept);
     }
 
     /// Two runtimes may use the same id, and a path may contain the id of another runtime's container.
@@ -175,6 +153,28 @@ impl Kept {
             self.checked = now;
         }
         same
+    }
+}
+
+#[doc(hidden)]
+impl Names {
+    /// Checks this often whether names have changed. The default is five seconds.
+    pub fn check_every(&mut self, time: Duration) {
+        self.check_every = time;
+    }
+
+    /// Knows only the names that [`keep`](Self::keep) adds.
+    pub fn recorded() -> Self {
+        Self::of(Vec::new())
+    }
+
+    /// Adds the names of a recorded container, by its id.
+    pub fn keep(&mut self, id: &[u8], labels: Labels) {
+        let kept = Kept {
+            labels,
+            ..Kept::default()
+        };
+        self.kept.insert(Self::key("", id), kept);
     }
 }
 

@@ -32,7 +32,6 @@ static GIVEN: OnceLock<Vec<PathBuf>> = OnceLock::new();
 /// # Errors
 /// This program runs with privileges that its user does not have (set-user-ID, or capabilities of its file): then the
 /// folders are not the user's choice.
-#[doc(hidden)]
 pub fn set_roots(folders: Vec<PathBuf>) -> Result<(), Error> {
     if let Some(folder) = folders.first()
         && proc_root::has_more_privileges_than_its_user()

@@ -98,10 +98,12 @@ bitflags! {
 #[derive(Clone, Debug)]
 pub struct Options {
     bpf: bool,
+    /// Whether to use the addresses that `/proc/kallsyms` shows. Without them, structures lead to the counters.
     symbols: bool,
     readers: u32,
     stat_irqs_latency: Duration,
     text_latency: Duration,
+    /// How often every line is compared with the text, once a reader has collected a few times.
     check_interval: Duration,
     line_by_line: bool,
     /// A line that is made wrong, to test the comparison.
@@ -139,18 +141,8 @@ impl Options {
         self
     }
 
-    /// Whether to use the addresses that `/proc/kallsyms` shows. Without them, structures lead to the
-    /// counters.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn symbols(mut self, symbols: bool) -> Self {
-        self.symbols = symbols;
-        self
-    }
-
     /// How many readers will run at once, each with records of its own. More readers share these, and wait
-    /// for each other.
-    #[doc(hidden)]
+    /// for each other. Default: one for each CPU, at most 64.
     #[must_use]
     pub fn readers(mut self, readers: u32) -> Self {
         self.readers = readers;
@@ -171,18 +163,9 @@ impl Options {
         self
     }
 
-    /// How often every line is compared with the text, once a reader has collected a few times. Default: 5 s.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn check_interval(mut self, interval: Duration) -> Self {
-        self.check_interval = interval;
-        self
-    }
-
     /// Whether to read every line by BPF for which that is possible, even if other lines need the text: to compare them.
     /// Otherwise one line that comes from the text brings all others with it, because reading the text costs the same
     /// for one line as for all. Default: false.
-    #[doc(hidden)]
     #[must_use]
     pub fn line_by_line(mut self, line_by_line: bool) -> Self {
         self.line_by_line = line_by_line;
@@ -223,7 +206,7 @@ impl Options {
         };
         counters.set_stat_irqs_latency(self.stat_irqs_latency);
         if let Some(kernel) = &counters.shared.kernel {
-            Reader::new(Arc::clone(&counters.shared)).check_lines(kernel, true, true)?;
+            Reader::new(Arc::clone(&counters.shared)).check_lines(kernel, true)?;
             counters.shared.next_slot.store(0, Ordering::Relaxed);
             timing::done("comparison with the files");
         }
@@ -313,7 +296,6 @@ impl Counters {
     }
 
     /// What opening took, part by part.
-    #[doc(hidden)]
     pub fn opening(&self) -> &[Part] {
         &self.opening
     }
@@ -343,7 +325,6 @@ impl Counters {
     }
 
     /// The source of every line, and the results of its comparison.
-    #[doc(hidden)]
     pub fn report(&self) -> Report {
         let checks = self.shared.checks.load(Ordering::Relaxed);
         if let Some(kernel) = &self.shared.kernel {

@@ -149,16 +149,6 @@ impl Reader {
         &self.sample
     }
 
-    /// Compares every line with the kernel's text now, not only when it is due.
-    #[doc(hidden)]
-    pub fn check(&mut self) -> Result<(), Error> {
-        self.shared.check_process()?;
-        match Arc::clone(&self.shared).kernel {
-            Some(ref kernel) => self.check_lines(kernel, false, true),
-            None => Ok(()),
-        }
-    }
-
     /// The number of collections that read only the interrupts that have changed, and of those that read all.
     #[doc(hidden)]
     pub fn shortcuts(&self) -> (u64, u64) {
@@ -234,7 +224,7 @@ impl Reader {
                 && (self.since_check >= COLLECTIONS_A_CHECK
                     || elapsed >= interval.saturating_mul(u64::from(INTERVALS_A_CHECK)))
         {
-            self.check_lines(kernel, false, false)?;
+            self.check_lines(kernel, false)?;
             plan = self.current_plan(kernel);
             // Values that were collected before a line was found to differ cannot be trusted.
             let from_text = self.needs_text(kernel, &plan, want);

@@ -1,7 +1,6 @@
 //! The source of every line, and the results of its comparison: for `fastproc doctor`.
 
 /// Where a line's numbers come from.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
@@ -20,7 +19,6 @@ pub enum Route {
 }
 
 /// Why a line comes from the kernel's text.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhyText {
@@ -38,7 +36,6 @@ pub enum WhyText {
 }
 
 /// The result of comparing a line with the kernel's text.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Evidence {
@@ -51,8 +48,8 @@ pub enum Evidence {
 }
 
 /// One line.
-#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LineReport {
     /// The file.
     pub file: &'static str,
@@ -69,8 +66,8 @@ pub struct LineReport {
 }
 
 /// What was decided on this machine.
-#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// Why BPF is not used, as a sentence.
     pub unavailable: Option<String>,

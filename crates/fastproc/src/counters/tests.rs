@@ -21,6 +21,13 @@ fn open(options: Options) -> Option<Counters> {
     Some(counters)
 }
 
+fn without_symbols() -> Options {
+    Options {
+        symbols: false,
+        ..Options::new()
+    }
+}
+
 fn route(counters: &Counters, name: &str) -> Route {
     let report = counters.report();
     let line = report.lines.iter().find(|line| line.name == name);
@@ -153,7 +160,7 @@ fn without_privileges_the_files_serve_and_the_reason_is_kept() {
 
 #[test]
 fn without_symbols_structures_lead_everywhere() {
-    let Some(counters) = open(Options::new().symbols(false)) else {
+    let Some(counters) = open(without_symbols()) else {
         return;
     };
     assert!(!counters.report().symbols);
@@ -228,7 +235,7 @@ fn forks_are_certain_beside_a_process_that_forks_all_the_time() {
         .args(["-c", "while :; do (:); done"])
         .spawn()
         .expect("there is a shell");
-    let counters = Options::new().symbols(false).open().expect("it opens");
+    let counters = without_symbols().open().expect("it opens");
     let mut reader = counters.reader();
     let number = || {
         let text = std::fs::read("/proc/stat").expect("it reads");
@@ -256,7 +263,10 @@ fn forks_are_certain_beside_a_process_that_forks_all_the_time() {
 
 #[test]
 fn checks_go_on() {
-    let Some(counters) = open(Options::new().check_interval(Duration::from_millis(1))) else {
+    let Some(counters) = open(Options {
+        check_interval: Duration::from_millis(1),
+        ..Options::new()
+    }) else {
         return;
     };
     let before = counters.report().checks;
@@ -265,7 +275,4 @@ fn checks_go_on() {
         reader.collect(Want::STAT).expect("it collects");
         counters.report().checks > before
     });
-    let by_itself = counters.report().checks;
-    reader.check().expect("it checks");
-    assert_eq!(counters.report().checks, by_itself + 1);
 }

@@ -121,37 +121,6 @@ impl Details {
         })
     }
 
-    /// For processes of another machine or time: only details that were given to [`keep_cmdline`](Self::keep_cmdline)
-    /// and [`keep_cgroup`](Self::keep_cgroup) are known.
-    #[doc(hidden)]
-    pub fn recorded() -> Self {
-        Self {
-            directories: None,
-            entries: HashMap::new(),
-            earlier: None,
-            cgroups: Cgroups::none(),
-            scratch: Vec::new(),
-        }
-    }
-
-    /// Keeps the command line of a process, by its id and start time.
-    #[doc(hidden)]
-    pub fn keep_cmdline(&mut self, pid: u32, start_ns: u64, cmdline: &[u8]) {
-        let entry = Entry {
-            start_ns,
-            comm: None,
-            cmdline: Some(cmdline.into()),
-            exe: None,
-        };
-        self.entries.insert(pid, entry);
-    }
-
-    /// Keeps the path of a cgroup, by its id.
-    #[doc(hidden)]
-    pub fn keep_cgroup(&mut self, id: u64, path: &[u8]) {
-        self.cgroups.take(id, path);
-    }
-
     /// The command line: `/proc/PID/cmdline`.
     ///
     /// # Errors
@@ -187,30 +156,6 @@ impl Details {
             bytes: kept.unwrap_or_default(),
             cut: false,
         })
-    }
-
-    /// Keeps command lines for one more snapshot from now on, for [`earlier_cmdline`](Self::earlier_cmdline). Only a caller
-    /// that records execs may rely on them.
-    #[doc(hidden)]
-    pub fn keep_earlier_cmdlines(&mut self) {
-        self.earlier = Some(HashMap::new());
-    }
-
-    /// Forgets the command lines of the snapshot before, because execs may have been lost since.
-    #[doc(hidden)]
-    pub fn forget_earlier_cmdlines(&mut self) {
-        if let Some(earlier) = &mut self.earlier {
-            earlier.clear();
-        }
-    }
-
-    /// The command line that a process had in the snapshot before, if it was read then, and if it still had the same name
-    /// when it ended. Longer ones than 4 KiB were not kept.
-    #[doc(hidden)]
-    pub fn earlier_cmdline(&self, process: Process<'_>) -> Option<Cmdline<'_>> {
-        let entry = self.earlier.as_ref()?.get(&process.pid())?;
-        let bytes = entry.cmdline.as_deref().filter(|_| entry.is_of(process))?;
-        (!bytes.is_empty()).then_some(Cmdline { bytes, cut: false })
     }
 
     /// Path of the program: the target of `/proc/PID/exe`. It ends in ` (deleted)` if the file was removed.
@@ -281,19 +226,6 @@ impl Details {
             self.cgroups.keep(id, path);
         }
         Ok(path)
-    }
-
-    /// Whether the path of this cgroup is known by its id. Otherwise [`whole_cgroup`](Self::whole_cgroup) returned the
-    /// path of a process, which may have moved since its record was read.
-    #[doc(hidden)]
-    pub fn knows_cgroup(&self, id: u64) -> bool {
-        self.cgroups.knows(id)
-    }
-
-    /// Finds the mount of cgroups now, since a process that drops its privileges could not later.
-    #[doc(hidden)]
-    pub fn find_cgroups(&self) {
-        self.cgroups.find();
     }
 
     /// A file in the directory of the process, such as `wchan` or `task/7/wchan`: its first 64 KiB, as they
@@ -390,6 +322,69 @@ impl Details {
         let directories = self.directories.as_ref();
         let directories = directories.ok_or(DetailError::Absent { pid, what })?;
         directories.get(pid, process.identity().start_ns)
+    }
+}
+
+#[doc(hidden)]
+impl Details {
+    /// For processes of another machine or time: only details that were given to [`keep_cmdline`](Self::keep_cmdline)
+    /// and [`keep_cgroup`](Self::keep_cgroup) are known.
+    pub fn recorded() -> Self {
+        Self {
+            directories: None,
+            entries: HashMap::new(),
+            earlier: None,
+            cgroups: Cgroups::none(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Keeps the command line of a process, by its id and start time.
+    pub fn keep_cmdline(&mut self, pid: u32, start_ns: u64, cmdline: &[u8]) {
+        let entry = Entry {
+            start_ns,
+            comm: None,
+            cmdline: Some(cmdline.into()),
+            exe: None,
+        };
+        self.entries.insert(pid, entry);
+    }
+
+    /// Keeps the path of a cgroup, by its id.
+    pub fn keep_cgroup(&mut self, id: u64, path: &[u8]) {
+        self.cgroups.take(id, path);
+    }
+
+    /// Keeps command lines for one more snapshot from now on, for [`earlier_cmdline`](Self::earlier_cmdline). Only a caller
+    /// that records execs may rely on them.
+    pub fn keep_earlier_cmdlines(&mut self) {
+        self.earlier = Some(HashMap::new());
+    }
+
+    /// Forgets the command lines of the snapshot before, because execs may have been lost since.
+    pub fn forget_earlier_cmdlines(&mut self) {
+        if let Some(earlier) = &mut self.earlier {
+            earlier.clear();
+        }
+    }
+
+    /// The command line that a process had in the snapshot before, if it was read then, and if it still had the same name
+    /// when it ended. Longer ones than 4 KiB were not kept.
+    pub fn earlier_cmdline(&self, process: Process<'_>) -> Option<Cmdline<'_>> {
+        let entry = self.earlier.as_ref()?.get(&process.pid())?;
+        let bytes = entry.cmdline.as_deref().filter(|_| entry.is_of(process))?;
+        (!bytes.is_empty()).then_some(Cmdline { bytes, cut: false })
+    }
+
+    /// Whether the path of this cgroup is known by its id. Otherwise [`whole_cgroup`](Self::whole_cgroup) returned the
+    /// path of a process, which may have moved since its record was read.
+    pub fn knows_cgroup(&self, id: u64) -> bool {
+        self.cgroups.knows(id)
+    }
+
+    /// Finds the mount of cgroups now, since a process that drops its privileges could not later.
+    pub fn find_cgroups(&self) {
+        self.cgroups.find();
     }
 }
 

@@ -23,7 +23,6 @@ pub struct Ended<'a> {
 }
 
 /// What an exited process did since the earlier snapshot, for a caller that keeps it with a copy of the exit.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     born: bool,

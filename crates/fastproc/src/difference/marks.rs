@@ -78,7 +78,6 @@ impl Marks {
     }
 
     /// Has the effect of [`advance`](Self::advance) with unchanged counters.
-    #[doc(hidden)]
     pub fn stay(&mut self, now_ns: u64) {
         if self.behind.is_empty() {
             self.behind_since_ns = self.taken_ns;
@@ -91,7 +90,6 @@ impl Marks {
     /// A thread that executes a program takes the id and the start time of the leading thread, but keeps its own
     /// counters: some may be lower, or the run time may have grown by more than the elapsed time. This test is for
     /// threads only: the sums of a process may seem to run backwards, but of a thread only CPU times in ticks may.
-    #[doc(hidden)]
     pub fn are_of_another_thread(&self, now: &TaskCounters, now_ns: u64) -> bool {
         const EXACT: [Counter; 4] = [
             Counter::MinorFaults,

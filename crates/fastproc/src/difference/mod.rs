@@ -26,14 +26,14 @@ mod ended;
 mod marks;
 mod per_process;
 
+#[doc(hidden)]
+pub use self::{comparison::Comparison, per_process::PerProcess};
+use self::{counters::Set, ended::AwaitingExit};
 pub use self::{
-    comparison::Comparison,
     counters::{Counter, TaskCounters},
     ended::{Cost, Ended},
     marks::{Growth, Marks},
-    per_process::PerProcess,
 };
-use self::{counters::Set, ended::AwaitingExit};
 pub use crate::records::record::is_same_start;
 use crate::{
     base::host,
@@ -285,7 +285,6 @@ impl Baseline {
 
     /// Keeps this snapshot, which came after that of `before`. For callers that still compare with `before`. Call it
     /// right after the snapshot: later its records are no longer in the CPU's caches.
-    #[doc(hidden)]
     pub fn follow(&mut self, before: &Self, snapshot: &Snapshot<'_>) {
         self.number = snapshot.number;
         self.began_ns = snapshot.stats().kernel_boottime_ns();

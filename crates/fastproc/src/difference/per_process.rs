@@ -4,7 +4,6 @@ use crate::snapshot::{Snapshot, kept::Number, process::Process};
 
 /// A value for each process of a snapshot, in the order of the pids. It depends on the record alone, so it stays valid
 /// until the record changes.
-#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct PerProcess<T> {
     number: Number,

@@ -279,7 +279,6 @@ impl Exits {
     }
 
     /// What opening took, part by part.
-    #[doc(hidden)]
     pub fn opening(&self) -> &[Part] {
         &self.opening
     }

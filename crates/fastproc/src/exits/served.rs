@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use super::queue::ExitQueue;
 use crate::{
     records::record::ExitRecord,
-    snapshot::{EndedExits, Snapshot, exit::Exit},
+    snapshot::{EndedExits, Snapshot},
 };
 
 /// The exits that the service sends to one reader, from snapshot to snapshot.
@@ -39,7 +39,7 @@ impl Served {
         }
         let queue = self.queue.get_or_insert_default();
         let Ok(()) = queue.advance(snapshot, |exits, lines| {
-            exits.extend(answer.exits.iter().map(Exit::from_exit_record));
+            exits.extend(answer.exits.iter().map(ExitRecord::to_exit));
             lines.extend_from_slice(answer.lines);
             let all = answer.last.saturating_sub(before);
             Ok::<_, Infallible>(all.saturating_sub(answer.exits.len() as u64))

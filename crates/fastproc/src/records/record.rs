@@ -6,8 +6,6 @@
 //! kernel's own `/proc` files show them, at the kernel's own precision; a record that was parsed from those files has
 //! the files' precision (a clock tick for CPU times, a KiB or a page for sizes).
 
-use crate::base::plain::{words, words_mut};
-
 include!(concat!(env!("OUT_DIR"), "/record.rs"));
 
 /// Highest number of bytes in a process name.
@@ -147,21 +145,9 @@ impl Memory {
     }
 }
 
+#[doc(hidden)]
 impl Record {
-    /// The record as words, for callers that store records in their own form. Any words are a valid record.
-    #[doc(hidden)]
-    pub fn words(&self) -> &[u64] {
-        words(self)
-    }
-
-    /// The record as mutable words.
-    #[doc(hidden)]
-    pub fn words_mut(&mut self) -> &mut [u64] {
-        words_mut(self)
-    }
-
     /// Whether a part of its values is in the pool.
-    #[doc(hidden)]
     pub const fn points_into_pool(&self) -> bool {
         let details = &self.scheduling_details;
         (self.credentials.groups_at | self.namespaces.ids_at | details.cpus_at | details.mems_at)
@@ -170,7 +156,6 @@ impl Record {
 
     /// Adds `by` to its offsets in the pool, for callers that append pools to each other. An offset of 0,
     /// which points nowhere, stays.
-    #[doc(hidden)]
     pub fn move_in_pool(&mut self, by: u32) {
         for at in [
             &mut self.credentials.groups_at,
@@ -182,34 +167,6 @@ impl Record {
                 *at = at.saturating_add(by);
             }
         }
-    }
-}
-
-impl ExitRecord {
-    /// The exit as words, like [`Record::words`].
-    #[doc(hidden)]
-    pub fn words(&self) -> &[u64] {
-        words(self)
-    }
-
-    /// The exit as mutable words.
-    #[doc(hidden)]
-    pub fn words_mut(&mut self) -> &mut [u64] {
-        words_mut(self)
-    }
-}
-
-impl ThreadRecord {
-    /// The thread as words, like [`Record::words`].
-    #[doc(hidden)]
-    pub fn words(&self) -> &[u64] {
-        words(self)
-    }
-
-    /// The thread as mutable words.
-    #[doc(hidden)]
-    pub fn words_mut(&mut self) -> &mut [u64] {
-        words_mut(self)
     }
 }
 

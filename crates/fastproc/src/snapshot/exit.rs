@@ -210,27 +210,73 @@ impl Exit {
     }
 }
 
-impl Exit {
+impl ExitRecord {
     /// The exit as the service sends it. `line_at` is the place of its command line among those of all exits.
-    #[doc(hidden)]
-    pub fn to_exit_record(
-        &self,
-        number: u64,
-        line: Option<Cmdline<'_>>,
-        line_at: u32,
-    ) -> ExitRecord {
+    pub fn new(exit: &Exit, number: u64, line: Option<Cmdline<'_>>, line_at: u32) -> Self {
         let bits = [
-            (EXIT_FINAL, self.is_final),
-            (EXIT_PPID, self.ppid.is_some()),
-            (EXIT_STATUS, self.status.is_some()),
-            (EXIT_IO, self.io.is_some()),
+            (EXIT_FINAL, exit.is_final),
+            (EXIT_PPID, exit.ppid.is_some()),
+            (EXIT_STATUS, exit.status.is_some()),
+            (EXIT_IO, exit.io.is_some()),
             (EXIT_CUT, line.is_some_and(|line| line.cut)),
         ];
         let known = bits.iter().filter(|(_, is_set)| *is_set);
-        ExitRecord {
+        Self {
             number,
+            start_ns: exit.start_ns,
+            end_ns: exit.end_ns.unwrap_or(0),
+            utime_ns: exit.utime_ns,
+            stime_ns: exit.stime_ns,
+            gtime_ns: exit.gtime_ns,
+            sum_exec_ns: exit.sum_exec_ns,
+            cutime_ns: exit.cutime_ns,
+            cstime_ns: exit.cstime_ns,
+            cgtime_ns: exit.cgtime_ns,
+            cminflt: exit.cminflt,
+            cmajflt: exit.cmajflt,
+            minflt: exit.minflt,
+            majflt: exit.majflt,
+            nvcsw: exit.nvcsw,
+            nivcsw: exit.nivcsw,
+            peak_rss: exit.peak_rss,
+            cgroup_id: exit.cgroup_id,
+            io: exit.io.unwrap_or_default(),
+            known: known.fold(0, |bits, (bit, _)| bits | bit),
+            pid: exit.pid,
+            ppid: exit.ppid.unwrap_or(0),
+            flags: exit.flags,
+            uid: exit.uid,
+            euid: exit.euid,
+            gid: exit.gid,
+            egid: exit.egid,
+            status: exit.status.unwrap_or(0),
+            line_at,
+            line_bytes: line.map_or(0, |line| line.bytes.len() as u32),
+            reserved: 0,
+            comm: exit.comm,
+        }
+    }
+
+    /// The exit of a record that a service sent, or that was recorded. It lacks the values that only the recording
+    /// process knows.
+    pub fn to_exit(&self) -> Exit {
+        let is_known = |bit| self.known & bit != 0;
+        Exit {
+            pid: self.pid,
+            tid: self.pid,
+            ppid: is_known(EXIT_PPID).then_some(self.ppid),
+            has_program_of_parent: None,
             start_ns: self.start_ns,
-            end_ns: self.end_ns.unwrap_or(0),
+            end_ns: (self.end_ns != 0).then_some(self.end_ns),
+            is_final: is_known(EXIT_FINAL),
+            comm: self.comm,
+            uid: self.uid,
+            euid: self.euid,
+            gid: self.gid,
+            egid: self.egid,
+            cgroup_id: self.cgroup_id,
+            status: is_known(EXIT_STATUS).then_some(self.status),
+            flags: self.flags,
             utime_ns: self.utime_ns,
             stime_ns: self.stime_ns,
             gtime_ns: self.gtime_ns,
@@ -245,66 +291,13 @@ impl Exit {
             nvcsw: self.nvcsw,
             nivcsw: self.nivcsw,
             peak_rss: self.peak_rss,
-            cgroup_id: self.cgroup_id,
-            io: self.io.unwrap_or_default(),
-            known: known.fold(0, |bits, (bit, _)| bits | bit),
-            pid: self.pid,
-            ppid: self.ppid.unwrap_or(0),
-            flags: self.flags,
-            uid: self.uid,
-            euid: self.euid,
-            gid: self.gid,
-            egid: self.egid,
-            status: self.status.unwrap_or(0),
-            line_at,
-            line_bytes: line.map_or(0, |line| line.bytes.len() as u32),
-            reserved: 0,
-            comm: self.comm,
-        }
-    }
-
-    /// Makes an exit from one that a service sent, or that was recorded. It lacks the values that only the recording
-    /// process knows.
-    #[doc(hidden)]
-    pub fn from_exit_record(record: &ExitRecord) -> Self {
-        let is_known = |bit| record.known & bit != 0;
-        Self {
-            pid: record.pid,
-            tid: record.pid,
-            ppid: is_known(EXIT_PPID).then_some(record.ppid),
-            has_program_of_parent: None,
-            start_ns: record.start_ns,
-            end_ns: (record.end_ns != 0).then_some(record.end_ns),
-            is_final: is_known(EXIT_FINAL),
-            comm: record.comm,
-            uid: record.uid,
-            euid: record.euid,
-            gid: record.gid,
-            egid: record.egid,
-            cgroup_id: record.cgroup_id,
-            status: is_known(EXIT_STATUS).then_some(record.status),
-            flags: record.flags,
-            utime_ns: record.utime_ns,
-            stime_ns: record.stime_ns,
-            gtime_ns: record.gtime_ns,
-            sum_exec_ns: record.sum_exec_ns,
-            cutime_ns: record.cutime_ns,
-            cstime_ns: record.cstime_ns,
-            cgtime_ns: record.cgtime_ns,
-            cminflt: record.cminflt,
-            cmajflt: record.cmajflt,
-            minflt: record.minflt,
-            majflt: record.majflt,
-            nvcsw: record.nvcsw,
-            nivcsw: record.nivcsw,
-            peak_rss: record.peak_rss,
-            io: is_known(EXIT_IO).then_some(record.io),
+            io: is_known(EXIT_IO).then_some(self.io),
             owner: Owner::default(),
             dumpable: None,
             program: Program::default(),
             line: Line {
-                at: record.line_at,
-                len: record.line_bytes,
+                at: self.line_at,
+                len: self.line_bytes,
                 cut: is_known(EXIT_CUT),
             },
         }
@@ -374,9 +367,9 @@ mod tests {
             bytes: b"abc",
             cut: true,
         };
-        let sent = whole.to_exit_record(1, Some(line), 2);
-        assert_eq!(Exit::from_exit_record(&sent), whole);
-        let sent = nothing.to_exit_record(1, None, 0);
-        assert_eq!(Exit::from_exit_record(&sent), nothing);
+        let sent = ExitRecord::new(&whole, 1, Some(line), 2);
+        assert_eq!(sent.to_exit(), whole);
+        let sent = ExitRecord::new(&nothing, 1, None, 0);
+        assert_eq!(sent.to_exit(), nothing);
     }
 }

@@ -148,7 +148,6 @@ impl SnapshotStats {
 }
 
 /// The words that records point into: lists that are too long for a record.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Pools<'a> {
@@ -197,38 +196,6 @@ pub(crate) struct EndedExits<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Makes a snapshot of recorded records. They must be in the order of their pids, with no pid twice.
-    #[doc(hidden)]
-    pub const fn recorded(table: Table<'a>, stats: SnapshotStats) -> Self {
-        const NOTHING: Table<'static> = Table {
-            records: &[],
-            threads: &[],
-            pool: &[],
-        };
-        Self {
-            walked: table,
-            patched: NOTHING,
-            texts: TextTable {
-                entries: &[],
-                bytes: &[],
-            },
-            places: Places::AsTheyLie,
-            stats,
-            exits: None,
-            number: Number::NONE,
-            kept: Kept::NONE,
-        }
-    }
-
-    /// Adds recorded exits, and the number of exits that were lost: see [`exits`](Self::exits).
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_exits(mut self, exits: &'a [Exit], lost: u64) -> Self {
-        self.exits = Some(EndedExits { exits, lines: &[] });
-        self.stats.lost_exits = lost;
-        self
-    }
-
     /// Number of processes.
     pub fn len(&self) -> usize {
         match self.places {
@@ -407,21 +374,11 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The source that read this process: `procfs` if the walk tore or missed it.
-    #[doc(hidden)]
     pub fn source_of(&self, process: Process<'_>) -> SourceKind {
         if self.is_walked(process.pid()) {
             self.stats.source
         } else {
             SourceKind::Procfs
-        }
-    }
-
-    /// The pools that the records' offsets point into.
-    #[doc(hidden)]
-    pub fn pools(&self) -> Pools<'a> {
-        Pools {
-            own: self.walked.pool,
-            from_text: self.patched.pool,
         }
     }
 
@@ -441,6 +398,47 @@ impl<'a> Snapshot<'a> {
         match slot.in_walk() {
             Some(at) => process.with_texts(self.texts.get(at)),
             None => process,
+        }
+    }
+}
+
+#[doc(hidden)]
+impl<'a> Snapshot<'a> {
+    /// Makes a snapshot of recorded records. They must be in the order of their pids, with no pid twice.
+    pub const fn recorded(table: Table<'a>, stats: SnapshotStats) -> Self {
+        const NOTHING: Table<'static> = Table {
+            records: &[],
+            threads: &[],
+            pool: &[],
+        };
+        Self {
+            walked: table,
+            patched: NOTHING,
+            texts: TextTable {
+                entries: &[],
+                bytes: &[],
+            },
+            places: Places::AsTheyLie,
+            stats,
+            exits: None,
+            number: Number::NONE,
+            kept: Kept::NONE,
+        }
+    }
+
+    /// Adds recorded exits, and the number of exits that were lost: see [`exits`](Self::exits).
+    #[must_use]
+    pub const fn with_exits(mut self, exits: &'a [Exit], lost: u64) -> Self {
+        self.exits = Some(EndedExits { exits, lines: &[] });
+        self.stats.lost_exits = lost;
+        self
+    }
+
+    /// The pools that the records' offsets point into.
+    pub fn pools(&self) -> Pools<'a> {
+        Pools {
+            own: self.walked.pool,
+            from_text: self.patched.pool,
         }
     }
 }

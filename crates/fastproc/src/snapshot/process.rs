@@ -106,7 +106,6 @@ impl<'a> Process<'a> {
     /// The command line as in `/proc/PID/cmdline`, if a service returned it with the record: see
     /// [`Builder::texts`](crate::Builder::texts). Otherwise [`Details::cmdline`](crate::Details::cmdline)
     /// reads it.
-    #[doc(hidden)]
     pub fn served_cmdline(self) -> Option<&'a [u8]> {
         self.texts.and_then(ProcessTexts::cmdline)
     }

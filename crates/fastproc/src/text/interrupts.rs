@@ -102,7 +102,6 @@ impl Interrupts {
 }
 
 /// The text of `/proc/interrupts`, kept from one rendering to the next.
-#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

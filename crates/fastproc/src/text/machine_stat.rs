@@ -111,7 +111,6 @@ impl MachineStat {
     }
 
     /// Parses a text of `/proc/stat` into `self`, reusing its memory.
-    #[doc(hidden)]
     pub fn parse_into(&mut self, text: &[u8]) -> Result<(), ParseError> {
         self.cpus.clear();
         self.irqs.clear();
@@ -196,7 +195,6 @@ fn counts(source: Source<'_>, line: &[u8], to: &mut Vec<u32>) -> Result<(), Pars
 }
 
 /// The interrupt counts that may have changed since the last rendering.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Moved<'a> {
     /// Any of them.
@@ -206,7 +204,6 @@ pub enum Moved<'a> {
 }
 
 /// The text of `/proc/stat`, kept from one rendering to the next.
-#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

@@ -11,18 +11,15 @@
 mod buffer;
 mod cursor;
 mod files;
-#[doc(hidden)]
 pub mod interrupts;
 #[doc(hidden)]
 pub mod io;
 mod lines;
-#[doc(hidden)]
 pub mod loadavg;
 pub mod machine_stat;
 mod name;
 mod numbers;
 mod render;
-#[doc(hidden)]
 pub mod softirqs;
 #[doc(hidden)]
 pub mod stat;
@@ -31,15 +28,12 @@ pub mod statm;
 #[doc(hidden)]
 pub mod status;
 mod units;
-#[doc(hidden)]
 pub mod uptime;
 pub mod vmstat;
 
-#[doc(hidden)]
-pub use buffer::Text;
 pub use files::Files;
 pub use render::RenderError;
 #[doc(hidden)]
-pub use units::Units;
+pub use {buffer::Text, units::Units};
 
 pub use crate::base::error::parse::{FormatError, ParseError};

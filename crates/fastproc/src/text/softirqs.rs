@@ -62,7 +62,6 @@ impl Softirqs {
 }
 
 /// The text of `/proc/softirqs`, kept from one rendering to the next.
-#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

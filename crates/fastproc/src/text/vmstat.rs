@@ -79,7 +79,6 @@ impl VmStat {
     }
 
     /// Parses a text of `/proc/vmstat` into `self`, keeping its names if they are the same.
-    #[doc(hidden)]
     pub fn parse_into(&mut self, text: &[u8]) -> Result<(), ParseError> {
         self.values.clear();
         let source = Source { file: FILE, text };
@@ -113,7 +112,6 @@ fn split<'a>(source: Source<'_>, line: &'a [u8]) -> Result<(&'a str, u64), Parse
 }
 
 /// The text of `/proc/vmstat`, kept from one rendering to the next.
-#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

@@ -105,7 +105,7 @@ fn terminal(name: &str) -> Option<u32> {
         format!("/dev/pts/{name}"),
     ];
     let device = paths.iter().find_map(|path| {
-        let (device, _) = fastproc::Terminals::device(path)?;
+        let (device, _) = fastproc::frozen::device(path)?;
         Some(device).filter(|&device| device != 0)
     })?;
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));

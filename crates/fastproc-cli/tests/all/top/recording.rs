@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command, time::Duration};
 
-use fastproc::{Fields, exits::Exit, record::Record};
+use fastproc::{Fields, exits::Exit, record::Record, words_mut};
 use fastproc_testbed::{Folder, wait_until};
 use fastproc_top::{
     machine::{Cpu, Gauge, Machine},
@@ -336,7 +336,7 @@ fn a_link_is_not_followed_and_a_limit_is_kept() {
         let mut frame = Frame::default();
         for number in 1..500 {
             let mut record = record(number, looks);
-            for word in &mut record.words_mut()[40..] {
+            for word in &mut words_mut(&mut record)[40..] {
                 // Incompressible data.
                 noise = noise
                     .wrapping_mul(6_364_136_223_846_793_005)

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use fastproc::{mounts, proc_root};
+use fastproc::{frozen, mounts, proc_root};
 use rustix::fs::{Dev, Mode, OFlags, StatFs, fstatfs, major, openat};
 
 use super::{
@@ -77,7 +77,7 @@ impl Filesystems {
     pub(super) fn collect(&mut self) {
         // The list needs no permission to trace.
         let list = fs::read(proc_root::path("/proc/1/mountinfo"));
-        let list = list.or_else(|_| fs::read(proc_root::own_path("/proc/self/mountinfo")));
+        let list = list.or_else(|_| fs::read(frozen::own_path("/proc/self/mountinfo")));
         self.read(&list.unwrap_or_default());
     }
 

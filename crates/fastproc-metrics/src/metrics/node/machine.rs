@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use fastproc::proc_root;
+use fastproc::{frozen, proc_root};
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::sys_root;
@@ -50,7 +50,7 @@ impl Machine {
                 let link = format!("/proc/{process}/ns/{namespace}");
                 let link = match process {
                     "1" => fs::metadata(proc_root::path(&link)),
-                    _ => fs::metadata(proc_root::own_path(&link)),
+                    _ => fs::metadata(frozen::own_path(&link)),
                 };
                 link.map(|link| link.ino()).ok()
             };

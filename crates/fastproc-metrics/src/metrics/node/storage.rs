@@ -2,7 +2,7 @@
 
 use std::{fs, iter};
 
-use fastproc::proc_root;
+use fastproc::frozen;
 
 use super::{
     Pattern,
@@ -54,7 +54,7 @@ pub(super) fn disk_infos(file: &TextFile, exclude: &Pattern) -> Vec<String> {
     });
     disks
         .map(|(major, minor, name)| {
-            let udev = fs::read(proc_root::own_path(&format!(
+            let udev = fs::read(frozen::own_path(&format!(
                 "/run/udev/data/b{major}:{minor}"
             )));
             let udev = udev.unwrap_or_default();

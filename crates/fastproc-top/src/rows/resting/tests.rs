@@ -64,7 +64,7 @@ fn without_rows_the_same_is_shown_as_with_them() {
         let view = feed.view().expect("a snapshot");
         lookup.set_time(view.snapshot.stats().kernel_end_ns());
         if let Some(before) = view.before {
-            let beside = before.beside(&view.snapshot);
+            let beside = Comparison::new(before, &view.snapshot);
             of_all += view.snapshot.len();
             resting += (0..view.snapshot.len())
                 .filter(|&place| beside.resting(place).is_some())

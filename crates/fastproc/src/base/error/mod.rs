@@ -17,7 +17,6 @@ use thiserror::Error;
 
 /// An error and its causes on one line, for the programs of this workspace. A cause that is already in the text before
 /// is left out.
-#[doc(hidden)]
 #[must_use]
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -34,7 +33,6 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
 
 /// A text for one line of a log. A name in it cannot break the line, or change the terminal that shows it: control,
 /// formatting and combining characters become escapes, as in Rust.
-#[doc(hidden)]
 #[must_use]
 pub fn log_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());

@@ -28,14 +28,13 @@ impl Reader {
     }
 
     /// Compares with the text. At `first`, and for lines that seem wrong, in many rounds. A line that stays wrong comes
-    /// from the text from then on. If another reader is comparing, its verdict will do, unless `wait`.
+    /// from the text from then on. Later, the verdict of another reader that is comparing will do.
     pub(in crate::counters) fn check_lines(
         &mut self,
         kernel: &Kernel,
         first: bool,
-        wait: bool,
     ) -> Result<(), Error> {
-        let guard = if wait || first {
+        let guard = if first {
             Some(lock(&kernel.checking))
         } else {
             kernel.checking.try_lock().ok()

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use crate::{
-    base::host::Host,
+    base::{host::Host, plain::words_mut},
     records::{
         fields::Fields,
         record::{EXIT_IO, EXIT_STATUS, ExitRecord, Record, ThreadRecord, mark_rounded},
@@ -159,47 +159,47 @@ impl Mask {
         let thp = record.memory_details.mm_flags & thp;
         Self::hide(record);
         record.memory_details.mm_flags = thp;
-        PLANS[0].round(record.words_mut(), self);
+        PLANS[0].round(words_mut(record), self);
     }
 
     /// Removes from a record what not every user may see. Times keep their precision.
     pub fn hide(record: &mut Record) {
-        PLANS[0].hide(record.words_mut());
+        PLANS[0].hide(words_mut(record));
         record.identity.masked = 1;
         record.identity.groups &= !Fields::IO.bits();
     }
 
     /// Reduces a record to what a user who could trace the process may see.
     pub fn record_for_tracers(record: &mut Record) {
-        keep(&PLANS[0].tracers, record.words_mut());
+        keep(&PLANS[0].tracers, words_mut(record));
     }
 
     /// Reduces a thread to what every user may see.
     pub fn thread(&self, thread: &mut ThreadRecord) {
         Self::hide_thread(thread);
-        PLANS[1].round(thread.words_mut(), self);
+        PLANS[1].round(words_mut(thread), self);
     }
 
     /// Removes from a thread what not every user may see. Times keep their precision.
     pub fn hide_thread(thread: &mut ThreadRecord) {
-        PLANS[1].hide(thread.words_mut());
+        PLANS[1].hide(words_mut(thread));
     }
 
     /// Reduces a thread to what a user who could trace its process may see.
     pub fn thread_for_tracers(thread: &mut ThreadRecord) {
-        keep(&PLANS[1].tracers, thread.words_mut());
+        keep(&PLANS[1].tracers, words_mut(thread));
     }
 
     /// Reduces an exit to what every user may see.
     pub fn exit(&self, exit: &mut ExitRecord) {
-        PLANS[2].hide(exit.words_mut());
+        PLANS[2].hide(words_mut(exit));
         exit.known &= !(EXIT_STATUS | EXIT_IO);
-        PLANS[2].round(exit.words_mut(), self);
+        PLANS[2].round(words_mut(exit), self);
     }
 
     /// Reduces an exit to what a user who could have traced the process may see.
     pub fn exit_for_tracers(exit: &mut ExitRecord) {
-        keep(&PLANS[2].tracers, exit.words_mut());
+        keep(&PLANS[2].tracers, words_mut(exit));
     }
 }
 

@@ -1,14 +1,12 @@
 //! Who may see what: the kernel's ptrace access check, as a rule over records.
 
-mod mask;
+pub(crate) mod mask;
 mod viewer;
 
 use std::io;
 
 use rustix::thread::{CapabilitySet, capabilities};
 
-#[doc(hidden)]
-pub use self::mask::Mask;
 pub use self::viewer::Viewer;
 use crate::{
     base::{
@@ -113,13 +111,6 @@ impl Reader {
         }
     }
 
-    /// As [`access`](Self::access), for a process that had these rights when they were read.
-    #[doc(hidden)]
-    pub fn access_with(&self, rights: &Rights) -> Access {
-        let may = self.may_trace_with(&rights.owner, || rights.is_dumpable);
-        if may { Access::Granted } else { Access::Denied }
-    }
-
     /// Removes from an exit what this reader could not have seen: the exit status of the zombie, and the I/O
     /// counters before. Older kernels do not show whether a zombie was dumpable, and do not check it for the
     /// exit status.
@@ -176,6 +167,14 @@ fn is_dumpable(target: Process<'_>) -> bool {
     target
         .memory_details()
         .is_some_and(|details| details.mm_flags & DUMPABLE_MASK == DUMPABLE)
+}
+
+impl Rights {
+    /// As [`Reader::access`], for a process that had these rights when they were read.
+    pub fn access_of(&self, reader: &Reader) -> Access {
+        let may = reader.may_trace_with(&self.owner, || self.is_dumpable);
+        if may { Access::Granted } else { Access::Denied }
+    }
 }
 
 #[cfg(test)]

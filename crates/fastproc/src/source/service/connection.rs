@@ -21,14 +21,24 @@ use nix::{
 use rustix::process::{Gid, Pid, Uid, getegid, geteuid, getpid};
 
 use super::{
+    environment,
     mapping::Mapping,
     trust::is_trusted,
-    wire::{self, HOLDS, Reply, Request},
+    wire::{self, HOLDS, Op, Reply, Request},
 };
 use crate::base::{error::service::Error, message, plain::Plain};
 
 /// Longest text behind an answer: more does not fit into a message of a socket with default settings.
 const LONGEST_TEXT: usize = 192 << 10;
+
+/// How long to wait for the status.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Returns who uses the service at this socket, as JSON.
+pub fn status(path: &Path) -> Result<String, Error> {
+    let mut connection = Connection::open(path, environment::timeout().unwrap_or(STATUS_TIMEOUT))?;
+    connection.ask_for_text(Request::new(Op::Status))
+}
 
 /// The identity of this process. A child must not use the connection, nor this process after a change of its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

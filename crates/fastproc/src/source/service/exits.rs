@@ -73,7 +73,7 @@ impl Exits {
             let lines = self.connection.part::<u8>(&reply, part::EXIT_LINES);
             let (records, lines) = records.zip(lines).ok_or(MALFORMED)?;
             for record in records {
-                let exit = Exit::from_exit_record(record);
+                let exit = record.to_exit();
                 each(&exit, exit.line(lines));
             }
             read = records.len() as u64;

@@ -14,28 +14,30 @@ mod trust;
 pub mod wire;
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
 pub(crate) use cgroups::CgroupClient;
 pub(crate) use environment::has_more_rights_than_its_caller;
-#[doc(hidden)]
-pub use environment::{DEFAULT_SOCKET, SOCKET_VARIABLE, TIMEOUT_VARIABLE, socket_path, timeout};
 pub use exits::Exits;
 
 use self::{
     connection::Connection,
     wire::{MALFORMED, Op, Reply, Request},
 };
-pub use crate::base::error::service::{Error, Status};
 #[doc(hidden)]
-pub use crate::records::layout;
+pub use self::{
+    connection::status,
+    environment::{DEFAULT_SOCKET, SOCKET_VARIABLE, TIMEOUT_VARIABLE, socket_path, timeout},
+};
+pub use crate::base::error::service::{Error, Status};
 use crate::{
     base::{error, host::Host, proc_root, source_kind::SourceKind},
     exits::Served,
     records::{
         fields::Fields,
+        layout,
         record::{Record, ThreadRecord},
     },
     snapshot::{
@@ -47,16 +49,6 @@ use crate::{
     },
     source::procfs::Procfs,
 };
-
-/// Returns who uses the service at this socket, as JSON.
-#[doc(hidden)]
-pub fn status(path: &Path) -> Result<String, Error> {
-    let mut connection = Connection::open(path, timeout().unwrap_or(STATUS_TIMEOUT))?;
-    connection.ask_for_text(Request::new(Op::Status))
-}
-
-/// How long to wait for the status.
-const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The requests of a reader.
 #[derive(Clone, Debug)]

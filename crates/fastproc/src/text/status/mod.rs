@@ -19,7 +19,6 @@ mod tests;
 
 pub use format::Format;
 pub use learn::SpeculationControl;
-#[doc(hidden)]
 pub use parse::parse_rights;
 pub use parse::{parse, tells_text};
 pub use render::Renderer;

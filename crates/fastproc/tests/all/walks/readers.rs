@@ -2,7 +2,7 @@
 
 use fastproc::{
     Baseline, Collector, Fields, Process, Snapshot, SourceKind, Table,
-    difference::{Change, PerProcess},
+    difference::{Change, Comparison, PerProcess},
     record::Record,
 };
 use fastproc_testbed::{Moving, gate, needs};
@@ -80,7 +80,7 @@ fn a_reader_that_reuses_what_stayed_says_what_one_says_that_starts_anew() {
             all += all_anew.len();
             let copy = anew(&snapshot, &mut records);
             let reused: Vec<_> = reuses.changes(&snapshot).map(|of| values(&of)).collect();
-            let beside = reuses.beside(&snapshot);
+            let beside = Comparison::new(&reuses, &snapshot);
             let single = (0..snapshot.len()).map(|place| values(&beside.change(place)));
             assert!(single.eq(reused.iter().cloned()), "in round {round}");
             let others: Vec<_> = anew_each.changes(&copy).map(|of| values(&of)).collect();
