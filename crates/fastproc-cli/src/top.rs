@@ -38,8 +38,8 @@ use crate::{
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
     /// Show only processes whose name or command line has this text, in letters of either case.
-    #[arg(value_name = "TEXT", conflicts_with = "cgroups")]
-    search: Option<Needle>,
+    #[arg(value_name = "TEXT", conflicts_with = "cgroups", value_parser = parsed::<Needle>)]
+    search: Option<String>,
 
     /// Show these columns, named as in fastproc ps.
     #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = completed::<Processes, _>(field_name), hide_possible_values = true, allow_hyphen_values = true)]
@@ -221,7 +221,8 @@ fn filter(args: &Args) -> Option<String> {
     let users = args.user.iter().flat_map(|list| &list.0);
     // A recording has other processes.
     let searching = if args.replay.is_none() { own } else { 0 };
-    let search = args.search.as_ref().map(|needle| needle.filter(searching));
+    let needle = args.search.as_ref().and_then(|text| text.parse().ok());
+    let search = needle.map(|needle: Needle| needle.filter(searching));
     let filters = [
         search.unwrap_or_default(),
         any("pid", pids.collect()),
@@ -283,6 +284,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let options = Options {
         interval: args.interval,
         filter: filter(&args),
+        search: args.search,
         columns: args.fields,
         sort: args.sort,
         threads: args.threads,

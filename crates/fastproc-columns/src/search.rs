@@ -26,7 +26,7 @@ impl Needle {
     /// The filter for processes that have it, except the one with this id: the command that searches has it, too.
     pub fn filter(&self, own: u32) -> String {
         let pattern = self.0.as_str().replace('\'', r"\x27");
-        format!("pid != {own} && (comm =~ '{pattern}' || cmdline =~ '{pattern}')")
+        format!("(comm =~ '{pattern}' || cmdline =~ '{pattern}') && pid != {own}")
     }
 
     /// Where it is in a text.

@@ -16,6 +16,8 @@ pub struct Options {
     pub sort: Option<String>,
     /// Which processes to show, as in `ps --filter`.
     pub filter: Option<String>,
+    /// What is highlighted in names, and what the key n searches for.
+    pub search: Option<String>,
     /// Whether to show each thread on its own row.
     pub threads: bool,
     /// Whether to show children below their parents.

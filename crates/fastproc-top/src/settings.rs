@@ -264,8 +264,8 @@ mod tests {
             "sort = \"nope\"",
             "columns = [\"nope\"]",
             "filter = \"rss >\"",
-            "[cgroups]\nsort = \"rss\"",
-            "[cgroups]\ncolumns = [\"rss\"]",
+            "[cgroups]\nsort = \"vsize\"",
+            "[cgroups]\ncolumns = [\"vsize\"]",
             "[cgroups]\nfilter = \"memory\"",
         ] {
             fs::write(&path, wrong).expect("the file is written");

@@ -183,7 +183,7 @@ fn typed_text_is_accepted_or_refused_with_a_reason() {
         (Place::Table, Prompt::Interval, "0.5", "0"),
         (Place::Table, Prompt::Pid, "12", "x"),
         (Place::Table, Prompt::Nice, "-20", "20"),
-        (Place::Cgroups, Prompt::Filter, "memory > 5M", "rss > 5M"),
+        (Place::Cgroups, Prompt::Filter, "memory > 5M", "vsize > 5M"),
     ] {
         let mut state = state(place, false);
         assert!(state.take(prompt, wrong).is_err(), "{prompt:?}");

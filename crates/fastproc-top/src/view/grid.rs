@@ -1,6 +1,6 @@
 //! A table on the screen: headings, cells, and the columns that fit.
 
-use fastproc_columns::{Cells, Field, Subject};
+use fastproc_columns::{Cells, Field, Needle, Subject};
 use ratatui_core::style::Style;
 
 use super::theme::Theme;
@@ -47,6 +47,8 @@ pub struct Grid {
     heads: Vec<Head>,
     widths: Vec<u16>,
     cells: Cells,
+    /// What is highlighted in names.
+    pub needle: Option<Needle>,
     /// Where each column begins and ends on the screen, for the mouse.
     pub places: Vec<(std::ops::Range<u16>, &'static str)>,
 }
@@ -138,6 +140,13 @@ impl Grid {
                     command(canvas, line, at, text, style, theme);
                 } else {
                     canvas.text(line, at, text, cell_style(row, head.name, text));
+                }
+                let needle = self.needle.as_ref();
+                if let Some(needle) = needle.filter(|_| NAMES.contains(&head.name)) {
+                    for place in needle.places(text) {
+                        let at = at + width(&text[..place.start]) as i32;
+                        canvas.text(line, at, &text[place], style.patch(theme.error()));
+                    }
                 }
                 x += cell + GAP;
             }

@@ -49,6 +49,8 @@ impl Table {
         theme: Theme,
     ) {
         self.write(picked, state, lookup);
+        let search = Some(&state.search).filter(|text| !text.is_empty());
+        self.grid.needle = search.and_then(|text| text.parse().ok());
         let own = lookup.users.name(geteuid().as_raw()).to_vec();
         let young = |row: &Row<'_>| lookup.now_ns.saturating_sub(row.start_ns()) < YOUNG_NS;
         let form = Form {

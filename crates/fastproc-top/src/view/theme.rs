@@ -95,7 +95,7 @@ impl Theme {
         self.paint(Color::Red).add_modifier(Modifier::DIM)
     }
 
-    /// An error.
+    /// An error, and what was searched for.
     pub fn error(self) -> Style {
         self.paint(Color::Red).add_modifier(Modifier::BOLD)
     }

@@ -156,3 +156,22 @@ fn the_command_alone_is_top_on_a_terminal_and_the_short_help_elsewhere() {
     Terminal::run(24, 80, command).until_shown("Quit");
     assert!(!common::output(&[]).contains("Examples:"));
 }
+
+/// This program's name begins with "all-".
+#[test]
+fn a_text_selects_processes_and_is_highlighted() {
+    let own = format!("pid == {}", std::process::id());
+    let options = ["--source=procfs", "-o=pid,comm", "--filter", &own, "ALL-"];
+    let mut top = Terminal::top(24, 100, &options);
+    let text = top.until_shown("all-");
+    let mut lines = text.lines().zip(0..);
+    let (at, line) = lines
+        .find_map(|(text, line)| Some((text.find("all-")?, line)))
+        .expect("it is shown");
+    let colour = |at: usize| {
+        let cell = top.screen().cell(line, at as u16);
+        cell.expect("it is on the screen").fgcolor()
+    };
+    assert_eq!(colour(at), colour(at + 3));
+    assert_ne!(colour(at), colour(at + 4), "{text}");
+}
