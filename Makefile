@@ -7,6 +7,9 @@ TARGET = $(shell $(CARGO) metadata --format-version 1 --no-deps --offline | sed 
 ARGS ?= ps --top 20
 # Where `make install` installs; DESTDIR comes before it in a package.
 PREFIX ?= /usr/local
+# libbpf, which cargo builds by make, would be installed there too.
+unexport DESTDIR PREFIX
+MAKEOVERRIDES =
 
 .PHONY: help build run install check test test-live lint check-unsafe bench deb man screenshots clean
 help:
