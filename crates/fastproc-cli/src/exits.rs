@@ -38,6 +38,15 @@ use crate::{
 };
 
 const AFTER_HELP: &str = "\
+Examples:
+  fastproc exits
+  fastproc exits --filter 'status != 0' -o ended,pid,comm,status
+  fastproc exits --for 30s --top 10
+  fastproc exits --for 1m --summary --sort -time
+
+See --help for fields, the columns of --summary, privileges and the exit status.";
+
+const AFTER_LONG_HELP: &str = "\
 Fields and filters are those of fastproc ps; see fastproc ps --help. For an exited process these
 fields are known: pid, ppid, comm, cmdline, cmdline_cut, user, ruser, group, rgroup, cgroup_id,
 cgroup and container (while the cgroup exists), starttime, start, ended, etime (its lifetime), time,
@@ -48,11 +57,11 @@ status, exit_code and final. The other fields are unknown, and refused as column
 cmdline has the arguments with which the process executed its program; if it executed nothing, those
 of the process that forked it. It is unknown if that exec or the fork was not recorded, for example
 before this command started, or if the process that executed the program ended more than 10 seconds
-earlier. At most 4 KiB are kept; 1 KiB while the lines that are kept exceed 4
-MiB, and 512 bytes while a quarter of the ring buffer is unread. If a line is cut, cmdline_cut is
-true: a table shows … at the end, JSON has \"cmdline_cut\":true after it, and CSV marks it only in
-the column cmdline_cut, if you ask for that. A filter shows a process if what is missing of its
-command line might meet the condition.
+earlier. At most 4 KiB are kept; 1 KiB while the lines that are kept exceed 4 MiB, and 512 bytes
+while a quarter of the ring buffer is unread. If a line is cut, cmdline_cut is true: a table shows …
+at the end, JSON has \"cmdline_cut\":true after it, and CSV marks it only in the column cmdline_cut,
+if you ask for that. A filter shows a process if what is missing of its command line might meet the
+condition.
 
 A process is shown when its parent has waited for it and the kernel has released it, with the
 kernel's final values. If the kernel's last record of it was lost, the process is shown some seconds
@@ -101,7 +110,7 @@ Exit status:
 ///
 /// The scheduler's tracepoints record every process that exits, with its final values.
 #[derive(Debug, clap::Args)]
-#[command(max_term_width = 100, after_help = AFTER_HELP)]
+#[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
     /// Show these columns, as for fastproc ps.
