@@ -20,7 +20,8 @@ use crate::paragraphs;
 pub fn complete(command: Command) -> Command {
     let ended = |text: Option<&StyledStr>| {
         let text = text?.to_string().replace('`', "");
-        let is_open = text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '\''));
+        let is_open =
+            text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '\'' | '"'));
         Some(if is_open { text + "." } else { text })
     };
     let command = command.mut_args(|arg| {
@@ -112,13 +113,15 @@ fn wrong_value(error: &Error) -> Option<String> {
     let problem = error.source()?.to_string();
     let value = text(error, ContextKind::InvalidValue)?;
     let option = text(error, ContextKind::InvalidArg)?.split(' ').next()?;
-    Some(
-        if problem.contains(&format!("'{value}'")) || problem.contains('\n') {
-            problem
-        } else {
-            format!("{option} '{}': {problem}", value.escape_debug())
-        },
-    )
+    Some(if problem.contains('\n') {
+        problem
+    } else if problem.starts_with("there is no field") && !problem.contains("did you mean") {
+        format!("{problem}; {option} help lists all fields")
+    } else if problem.contains(&format!("'{value}'")) {
+        problem
+    } else {
+        format!("{option} '{}': {problem}", value.escape_debug())
+    })
 }
 
 /// The options that an error names.
@@ -134,10 +137,14 @@ fn names(error: &Error, kind: ContextKind) -> Option<String> {
 fn missing_value(error: &Error) -> Option<String> {
     let argument = text(error, ContextKind::InvalidArg)?;
     let is_missing = text(error, ContextKind::InvalidValue).is_none_or(str::is_empty);
-    let has_choice = names(error, ContextKind::ValidValue).is_some();
-    (is_missing && !has_choice).then(|| {
+    let choices = names(error, ContextKind::ValidValue).map_or(0, |names| names.len());
+    // The names of fields are more than a message can list.
+    let are_fields = choices > 200;
+    (is_missing && (choices == 0 || are_fields)).then(|| {
         let (option, value) = argument.split_once(' ').unwrap_or((argument, "a value"));
-        if option.starts_with('-') {
+        if are_fields {
+            format!("{option} needs a value: {option} {value}; {option} help lists them")
+        } else if option.starts_with('-') {
             format!("{option} needs a value: {option} {value}")
         } else {
             let name = option.trim_matches(|c: char| !c.is_alphabetic());
@@ -199,15 +206,18 @@ fn missing_option(error: &Error, arguments: &[OsString]) -> Option<String> {
 /// The message for an unknown command.
 fn unknown_command(error: &Error) -> Option<String> {
     let command = text(error, ContextKind::InvalidSubcommand)?;
-    let hint = if command == "version" {
-        "; type fastproc --version".into()
-    } else {
-        let others = match error.get(ContextKind::SuggestedSubcommand) {
-            Some(ContextValue::Strings(others)) => &others[..],
-            _ => &[],
-        };
-        let near = nearest(command, others.iter().map(String::as_str));
-        near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"))
+    let hint = match command {
+        "version" => "; type fastproc --version".into(),
+        "aux" | "ax" => format!("; type fastproc ps {command}"),
+        "pgrep" | "w" => format!("; type fastproc run -- {command}"),
+        _ => {
+            let others = match error.get(ContextKind::SuggestedSubcommand) {
+                Some(ContextValue::Strings(others)) => &others[..],
+                _ => &[],
+            };
+            let near = nearest(command, others.iter().map(String::as_str));
+            near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"))
+        }
     };
     Some(format!(
         "there is no command '{}'{hint}\n\nfastproc --help lists all commands",

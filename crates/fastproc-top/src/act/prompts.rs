@@ -69,9 +69,15 @@ impl State {
         let trimmed = text.trim();
         match prompt {
             Prompt::Filter if self.settings.cgroups.shown => self.set_cgroup_filter(trimmed)?,
-            Prompt::Filter => self
-                .set_filter(trimmed)
-                .map_err(|error| error.to_string())?,
+            Prompt::Filter => self.set_filter(trimmed).map_err(|error| {
+                let error = error.to_string();
+                if trimmed.contains([' ', '<', '=', '>', '~']) {
+                    return error;
+                }
+                // The filter of htop is a text.
+                let what = error.lines().next().unwrap_or_default();
+                format!("{what}; Esc and / search for a text")
+            })?,
             Prompt::Search => {
                 self.search = text.into();
                 self.seek = (!text.is_empty()).then_some(0);
