@@ -113,6 +113,13 @@ Examples:
   fastproc doctor            Report what works on this machine, and what is missing
   fastproc --version --json  Report the version and how it was built, for programs
 
+Data:
+  ps, exits, cgroups and top --once write JSON and CSV with exact numbers: --format. Python has the
+  same fields as tables for Polars, pandas and Arrow: import fastproc.
+
+Not shown:
+  Connections of processes, and who listens at a port: ss -tulpn lists them.
+
 Durations:
   A duration is a number of seconds, as in 2 or 0.5, or has units (ns, us, ms, s, m, h, d), as in
   500ms or 1m30s.
@@ -180,7 +187,7 @@ impl Command {
 
 /// The definition of the command line.
 fn command() -> clap::Command {
-    usage::complete(Cli::command())
+    usage::complete(Cli::command().mut_args(|arg| arg.help_heading("Options of all commands")))
 }
 
 fn parse(

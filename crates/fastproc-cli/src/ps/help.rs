@@ -47,6 +47,7 @@ Filters:
     dates        lstart >= '2026-03-01 09:30', start > 09:30, lstart == 2026-03-01 (the whole day)
     sets, masks  capeff == 000001ffffffffff, umask == 0022; flags == 0x400100
     policies     policy == FF, policy != 0
+    states       R running, S or I sleeping, D on disk, T stopped, Z zombie: state == Z
   < and > compare exact values; == also matches every value that a column would show like this.
   Quote a text that has spaces or operators in it; in quotes, \\ \' \" \n \t \r \0 \xHH and \u{…} are
   escapes. A field that is true or false needs no comparison:
@@ -98,8 +99,12 @@ Examples:
       Show the threads of a service
   fastproc ps --search nginx
       Show the processes that have nginx in their name or command line
-  fastproc ps --tree -u www-data
-      Show the processes of a user as a tree
+  fastproc ps --tree --filter 'unit == nginx.service'
+      Show the processes of a service as a tree
+  fastproc ps --filter "exe =~ ' [(]deleted[)]$'" --fields pid,user,exe
+      Show what runs a program that was deleted or replaced, as by an update
+  fastproc ps --format csv --fields pid,user,rss,time,cmdline > processes.csv
+      Write CSV, for a data frame or a spreadsheet
   fastproc ps aux --sort -rss,pid | awk '$6 > 100000'
       Use the options and columns of ps(1)
   fastproc ps --json --fields pid,utime,rss,cgroup | jq '.processes[] | select(.pid == 1)'

@@ -68,7 +68,7 @@ pub static FIELDS: &[Field] = &[
         .also(&["args", "cmd", "command"])
         .name(),
     identity("cmdline_cut", Unit::Truth, "whether the command line is longer than what cmdline has of it", command_line_cut),
-    identity("exe", Unit::Text, "path of the program", |s, lookup| lookup.details.exe(s.process).map_or(Unknown, Value::Text)).guarded(),
+    identity("exe", Unit::Text, "path of the program; ends with (deleted) if the file was deleted or replaced", |s, lookup| lookup.details.exe(s.process).map_or(Unknown, Value::Text)).guarded(),
     // State
     identity("state", Unit::Text, "state, a letter as in proc(5)", |s, _| Value::Text(&s.state().name().as_bytes()[..1]))
         .also(&["s"])
