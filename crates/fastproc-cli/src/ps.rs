@@ -119,7 +119,10 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
     if args.exited && cmdlines {
         lookup.details.keep_earlier_cmdlines();
     }
-    let guarded = columns.iter().find(|column| column.field.is_guarded());
+    let shown = columns.iter().map(|column| column.field);
+    let guarded = shown
+        .chain(args.filter.iter().flat_map(Filter::fields))
+        .find(|field| field.is_guarded());
     let mut screen = Screen {
         lookup,
         writer,
@@ -134,7 +137,7 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
         tree_of_ps,
         exited: args.exited,
         repeated: args.interval.is_some(),
-        guarded: guarded.map(|column| column.field.column_heading()),
+        guarded: guarded.map(Field::column_heading),
         quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
         warns: !args.quiet,
         redraw: Redraw::new(args.interval.is_some() && is_table),

@@ -43,7 +43,7 @@ pub struct Screen {
     pub exited: bool,
     /// Whether there are several snapshots.
     pub repeated: bool,
-    /// The heading of a column that only a process's owner and root may see.
+    /// The heading of a field that only a process's owner and root may see, of a column or in the filter.
     pub guarded: Option<String>,
     /// Whether to print no summary.
     pub quiet: bool,
