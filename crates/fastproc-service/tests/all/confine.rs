@@ -10,9 +10,8 @@ use std::{
     process::Command,
 };
 
-use crate::common::{Served, in_child, settings};
-use fastproc::SourceKind;
-use fastproc_testbed::{Folder, alone, gate, needs};
+use crate::common::in_child;
+use fastproc_testbed::{Folder, alone, gate};
 use nix::libc;
 
 #[test]
@@ -148,30 +147,4 @@ fn a_process_confined_to_its_descriptors_opens_none() {
     })
     .join();
     gate::ran();
-}
-
-#[test]
-fn the_confined_service_serves_as_before() {
-    let _alone = alone();
-    needs!(gate::bpf());
-    for source in [None, Some(SourceKind::Procfs)] {
-        let mut served = Served::start("confined", source);
-        served.stop();
-        in_child(|| {
-            let listener = fastproc_service::bind(&served.path()).expect("nobody listens");
-            let service = fastproc_service::Service::open(listener, &settings(source));
-            let service = service.expect("it can read");
-            fastproc_service::confine().expect("the kernel can");
-            served.run(service);
-            let mut collector = served.builder().open().expect("the service answers");
-            let own = std::process::id();
-            for _ in 0..3 {
-                let snapshot = collector.snapshot().expect("the service answers");
-                assert!(snapshot.get(own).is_some());
-            }
-            drop(collector);
-            served.stop();
-        })
-        .join();
-    }
 }

@@ -3,7 +3,6 @@
 //! One test at a time: a forked child also has the sockets of the other tests, which would stay open.
 
 use std::{
-    collections::HashMap,
     os::{
         fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
         unix::net::UnixStream,
@@ -13,8 +12,7 @@ use std::{
 
 use crate::common::{Raw, Served, in_child, raise_descriptors, request, settings, turns};
 use fastproc::{
-    Baseline, Collector, Fields, Process, SourceKind,
-    record::TICK_NS,
+    Collector, Process, SourceKind,
     source::service::wire::{Op, Status},
 };
 use fastproc_service::{Service, bind};
@@ -36,36 +34,6 @@ fn hello(served: &Served) -> Status {
 }
 
 #[test]
-fn five_hundred_readers_are_served_by_few_walks() {
-    let _alone = alone();
-    needs!(gate::bpf());
-    raise_descriptors();
-    let served = Served::start("many", None);
-    let readers: Vec<Raw> = (0..500)
-        .map(|_| Raw::open(&served.path()).expect("the service listens"))
-        .collect();
-    let before = served.status("/walks_total");
-    for _ in 0..4 {
-        for reader in &readers {
-            reader
-                .send(request(Op::Snapshot, YOUNG))
-                .expect("the request is sent");
-        }
-        for reader in &readers {
-            let (reply, descriptor) = reader.receive().expect("an answer");
-            assert_eq!(reply.status, Status::Ok);
-            assert!(reply.buffer != 0 && descriptor.is_some() && reply.parts[0].count > 0);
-        }
-    }
-    let walks = served.status("/walks_total") - before;
-    assert!(
-        walks <= 1,
-        "{walks} walks where one is young enough for all"
-    );
-    assert!(served.status("/buffers/lent") <= 2, "all read the same");
-}
-
-#[test]
 fn a_client_that_never_reads_is_cut_off_and_delays_nobody() {
     let _alone = alone();
     needs!(gate::bpf());
@@ -84,35 +52,6 @@ fn a_client_that_never_reads_is_cut_off_and_delays_nobody() {
     wait_until("all are cut off", || served.status("/cut_off_total") >= 50);
     drop(silent);
     wait_until("nothing is lent", || served.status("/buffers/lent") == 0);
-}
-
-#[test]
-fn the_buffer_of_a_stopped_reader_does_not_change() {
-    let _alone = alone();
-    needs!(gate::bpf());
-    let served = Served::start("stopped", None);
-    let (mut own, mut its) = turns();
-    let builder = served.builder();
-    let child = in_child(|| {
-        let mut collector = builder.open().expect("the service answers");
-        let snapshot = collector.snapshot().expect("the service answers");
-        let records = || -> Vec<_> { snapshot.iter().map(|process| *process.record()).collect() };
-        let before = records();
-        its.give();
-        its.wait();
-        assert_eq!(before, records());
-        collector.snapshot().expect("it goes on");
-    });
-    own.wait();
-    signal::kill(child.0, Signal::SIGSTOP).expect("the signal is sent");
-    let mut collector = served.builder().open().expect("the service answers");
-    for _ in 0..50 {
-        let snapshot = collector.snapshot().expect("others are served");
-        assert!(snapshot.get(child.0.as_raw() as u32).is_some());
-    }
-    signal::kill(child.0, Signal::SIGCONT).expect("the signal is sent");
-    own.give();
-    child.join();
 }
 
 /// Whether a reader waits to be accepted.
@@ -197,57 +136,6 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
     thread.join().expect("no panic").expect("it ends when told");
 }
 
-/// A reader that may choose its source always has an answer, and returns to the service.
-#[test]
-fn a_reader_survives_restarts_and_goes_back() {
-    let _alone = alone();
-    needs!(gate::bpf());
-    // Forked before there is a service, so that this process does not have its socket too.
-    let rests = in_child(|| {
-        loop {
-            std::thread::park();
-        }
-    });
-    let mut served = Served::start("restarts", None);
-    let pid = rests.0.as_raw() as u32;
-    let builder = Collector::builder()
-        .service_socket(Some(served.path()))
-        .service_timeout(GUARD);
-    let mut collector = builder
-        .fields(Fields::all())
-        .open()
-        .expect("there are sources");
-    let look = |collector: &mut Collector| {
-        let snapshot = collector.snapshot().expect("some source answers");
-        let process = snapshot.get(pid).expect("the process is shown");
-        let record = process.record();
-        (
-            record.identity.start_ns,
-            record.identity.ppid,
-            (record.users, record.credentials),
-            record.layout,
-        )
-    };
-    let first = look(&mut collector);
-    assert_eq!(collector.source(), SourceKind::Service);
-    for _ in 0..3 {
-        // A restart between two snapshots is not noticed.
-        served.restart(None);
-        assert_eq!(look(&mut collector), first);
-        assert_eq!(collector.source(), SourceKind::Service);
-        served.stop();
-        for _ in 0..3 {
-            assert_eq!(look(&mut collector), first);
-            assert_ne!(collector.source(), SourceKind::Service);
-        }
-        served.restart(None);
-        wait_until("it goes back", || {
-            assert_eq!(look(&mut collector), first);
-            collector.source() == SourceKind::Service
-        });
-    }
-}
-
 /// A snapshot that the service has kept for others may be older than what another source has shown meanwhile.
 #[test]
 fn no_snapshot_is_older_than_the_one_before() {
@@ -294,123 +182,6 @@ fn no_snapshot_is_older_than_the_one_before() {
             "another source showed what is newer"
         );
     }
-}
-
-/// The sum of the reported changes is what a process did, whichever sources report them, exact ones or those that count
-/// ticks, and whenever the service stops.
-#[test]
-fn a_change_of_source_is_no_share_and_no_rate() {
-    let _alone = alone();
-    needs!(gate::bpf());
-    // Busy first, so that a time in ticks differs from the exact one.
-    let busy_for = |time: Duration| {
-        let began = Instant::now();
-        while began.elapsed() < time {
-            std::hint::spin_loop();
-        }
-    };
-    let (mut told, mut rests) = turns();
-    let rests = in_child(|| {
-        busy_for(Duration::from_millis(37));
-        rests.give();
-        loop {
-            std::thread::park();
-        }
-    });
-    let works = in_child(|| {
-        loop {
-            busy_for(Duration::from_millis(3));
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-    told.wait();
-    wait_until("it rests", || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", rests.0))
-            .expect("/proc shows the process");
-        stat.contains(") S ")
-    });
-    let [rests, works] = [&rests, &works].map(|child| child.0.as_raw() as u32);
-    let mut served = Served::start("differences", None);
-    let mut collector = Collector::builder()
-        .service_socket(Some(served.path()))
-        .service_timeout(GUARD)
-        .fields(Fields::TOP | Fields::IO)
-        .open()
-        .expect("there are sources");
-    let mut before = Baseline::default();
-    let mut sources = Vec::new();
-    // By pid: the CPU time at the start and at the end, and the sum of the reported changes between.
-    let mut used = [(rests, None, 0, 0), (works, None, 0, 0)];
-    // By pid: bytes read and written. Pages that were taken from a process are read again.
-    let mut bytes = HashMap::new();
-    let mut ended_ns = 0;
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    for step in 0..24 {
-        match step % 6 {
-            2 => served.stop(),
-            4 => served.restart((step % 4 == 0).then_some(SourceKind::Procfs)),
-            _ => (),
-        }
-        if step % 6 == 4 {
-            wait_until("it goes back", || {
-                let _ = collector.snapshot().expect("some source answers");
-                collector.source() == SourceKind::Service
-            });
-        }
-        let snapshot = collector.snapshot().expect("some source answers");
-        let source = snapshot.stats().source;
-        // At least this much lies between two readings of a process.
-        let apart_ns = snapshot.stats().kernel_boottime_ns() - ended_ns;
-        ended_ns = snapshot.stats().kernel_end_ns();
-        for change in before.changes(&snapshot).filter(|_| step > 0) {
-            let at = used
-                .iter_mut()
-                .find(|(pid, ..)| *pid == change.process.pid());
-            let Some((pid, _, _, sum)) = at else { continue };
-            assert!(!change.born, "{source}");
-            let used_ns = change.cpu_ns.expect("CPU times were asked for");
-            *sum += used_ns;
-            let share = change.cpu_share.expect("CPU times were asked for");
-            // Times in ticks may exceed the time that passed.
-            let most = (used_ns as f64 / apart_ns as f64 * 1.001).min(cpus);
-            assert!(
-                (0.0..=most).contains(&share),
-                "{source}: a share of {share}, and {used_ns} ns in {apart_ns} ns or more"
-            );
-            let io = change.process.io().expect("I/O was asked for");
-            let now = [io.read_bytes, io.write_bytes];
-            let then = bytes.insert(*pid, now).unwrap_or(now);
-            let rates = [change.read_bytes_per_second, change.write_bytes_per_second];
-            for at in 0..2 {
-                let rate = rates[at].expect("I/O was asked for");
-                assert_eq!(rate > 0.0, now[at] > then[at], "{source}: {pid}, {rate}");
-            }
-        }
-        for (pid, first, last, _) in &mut used {
-            let cpu = snapshot.get(*pid).and_then(Process::cpu);
-            let cpu = cpu.expect("/proc shows the process");
-            *last = cpu.utime_ns + cpu.stime_ns;
-            first.get_or_insert(*last);
-        }
-        before.set(&snapshot);
-        sources.push(source);
-        std::thread::sleep(Duration::from_millis(15));
-    }
-    let changes = sources.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    assert!(changes >= 7, "{sources:?}");
-    for (pid, first, last, sum) in used {
-        let grown = last - first.expect("it was seen");
-        let most = grown + 2 * TICK_NS;
-        assert!(
-            (grown.saturating_sub(2 * TICK_NS)..=most).contains(&sum),
-            "{pid}: {sum} ns instead of {grown}"
-        );
-    }
-    assert!(
-        used[0].3 <= TICK_NS,
-        "it rests, and has used {} ns",
-        used[0].3
-    );
 }
 
 /// `FASTPROC_KILLS` sets the number; a release is tested with a thousand.
