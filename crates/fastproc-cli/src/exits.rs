@@ -418,5 +418,12 @@ mod tests {
             stream.show_exit(&exit, None).expect("it is not written");
         }
         assert_eq!(stream.shown, 2);
+        // The kernel released it only now, or what had its time was lost.
+        exit.end_ns = None;
+        for (lost, shown) in [(0, 2), (1, 3)] {
+            stream.show_exit(&exit, None).expect("it is not written");
+            stream.judge_undated(lost).expect("it is not written");
+            assert_eq!(stream.shown, shown);
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::common::{fastproc, for_everyone, rows};
-use fastproc_testbed::{Cgroup, Folder, as_user_with, gate, needs, wait_until};
+use crate::common::{fastproc, rows};
+use fastproc_testbed::{Cgroup, Folder, gate, needs, wait_until};
 use serde_json::Value;
 
 const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
@@ -155,26 +155,6 @@ fn an_exited_process_has_its_container() {
     assert_eq!(row["container"], ID);
     assert_eq!(row["pod_uid"], UID);
     assert_eq!(row["cgroup"], cgroup.path());
-}
-
-/// The kernel resolves ids of cgroups to paths only for root.
-#[test]
-fn a_user_sees_the_same_containers() {
-    needs!(gate::root(), gate::programs(&["setpriv"]));
-    let Some(cgroup) = container("user") else {
-        return;
-    };
-    let sleeper = Sleeper::start(&cgroup);
-    let copy = for_everyone();
-    let mut command = as_user_with(65534, "-all", copy.join("fastproc"));
-    command.args(["ps", "--format", "ndjson"]);
-    let output = command.args(["-o", FIELDS, "-p", &sleeper.pid()]).output();
-    let output = output.expect("setpriv runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let row: Value = serde_json::from_slice(&output.stdout).expect("a row");
-    assert_eq!(row["container"], ID);
-    assert_eq!(row["pod_uid"], UID);
 }
 
 /// As in a container that has the host's hierarchy, or a part of it, in another folder.

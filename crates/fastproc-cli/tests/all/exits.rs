@@ -1,13 +1,12 @@
 //! Exited processes: `fastproc exits` and `fastproc ps --exited`.
 
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
 };
 
 use crate::common::{Lines, fastproc, shown_of_ended};
-use fastproc_testbed::{alone, gate, needs, wait_until};
+use fastproc_testbed::{gate, needs, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -151,86 +150,4 @@ fn ps_shows_what_lived_between_two_looks() {
     assert_eq!(row["status"], "3", "{row}");
     assert_eq!(row["rss_bytes"], Value::Null, "{row}");
     assert_eq!(row["cmdline"][0], "sh", "{row}");
-}
-
-/// Collects the lines of an output.
-fn gathered(output: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
-    let lines = Arc::new(Mutex::new(Vec::new()));
-    let into = Arc::clone(&lines);
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            into.lock().expect("nothing panics").push(line);
-        }
-    });
-    lines
-}
-
-/// A process that starts others until it is dropped.
-struct Storm(Child);
-
-impl Drop for Storm {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A zombie from before, which the kernel reaps only now, is not reported. Processes that exit from now on are reported
-/// completely, although others start and exit all the time.
-#[test]
-fn only_exits_after_the_start_are_listed() {
-    needs!(gate::bpf());
-    let _alone = alone();
-    let own = std::process::id();
-    for _ in 0..20 {
-        let mut zombie = Command::new("true").spawn().expect("there is true");
-        let filter = format!("ppid == {own} || pid == {}", zombie.id());
-        let stat = format!("/proc/{}/stat", zombie.id());
-        wait_until("a zombie", || {
-            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "))
-        });
-        let storm = Command::new("sh")
-            .args(["-c", "while :; do (:); done"])
-            .spawn();
-        let storm = Storm(storm.expect("there is sh"));
-        let mut recording = fastproc(&["exits", "--format", "csv", "-o", "pid,ppid,ended,etime"])
-            .args(["--filter", &filter])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let told = gathered(recording.stdout.take().expect("a pipe"));
-        let lost = gathered(recording.stderr.take().expect("a pipe"));
-        wait_until("a heading", || !told.lock().expect("lines").is_empty());
-        zombie.wait().expect("our child");
-        let ended: Vec<_> = (0..50).map(|_| sh("exit 0").to_string()).collect();
-        let has_lost = || !lost.lock().expect("lines").is_empty();
-        let rows = || -> Vec<Vec<String>> {
-            let lines = told.lock().expect("lines");
-            let values = |line: &String| line.split(',').map(Into::into).collect();
-            lines[1..].iter().map(values).collect()
-        };
-        wait_until("all that ended, or that some is lost", || {
-            let rows = rows();
-            has_lost()
-                || ended
-                    .iter()
-                    .all(|pid| rows.iter().any(|row| row[0] == *pid))
-        });
-        // Before killing the command cuts a line.
-        let whole = rows();
-        drop(storm);
-        recording.kill().expect("our child");
-        recording.wait().expect("our child");
-        if has_lost() {
-            gate::repeated("events were lost");
-            continue;
-        }
-        // The row of the zombie would lack the parent and the time.
-        for row in whole {
-            assert!(row.iter().all(|value| !value.is_empty()), "{row:?}");
-        }
-        return;
-    }
-    panic!("events were always lost");
 }

@@ -157,31 +157,6 @@ fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
     storm.stop().expect("it ends");
 }
 
-#[test]
-fn bpf_shows_nobody_what_the_kernel_would_hide() {
-    needs!(gate::bpf(), gate::programs(&["setpriv"]));
-    let copy = for_everyone();
-    let reader = || as_user_with(NOBODY, READS_BY_BPF, copy.join("fastproc"));
-    let output = reader()
-        .args(arguments(",startcode,end_data"))
-        .args(["--source", "bpf"])
-        .output();
-    let output = output.expect("setpriv is installed");
-    assert_guarded(&row(&output));
-    // Filtering or sorting does not reveal it either: an unknown value meets no condition.
-    let output = reader()
-        .args(["ps", "--source", "bpf", "--filter"])
-        .arg(format!("pid == {} && startcode > 0", std::process::id()))
-        .output()
-        .expect("as before");
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
 /// With the right to record, but not to trace others, as by setcap(8).
 #[test]
 fn exits_show_nobody_the_arguments_of_others() {

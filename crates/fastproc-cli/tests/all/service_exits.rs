@@ -2,10 +2,9 @@
 
 use std::process::{Child, Stdio};
 
-use crate::common::{Lines, shown_of_ended};
+use crate::common::Lines;
 use crate::served::{NOBODY, Served};
-use fastproc_testbed::{ended_shell, gate, needs, wait_for, wait_until};
-use serde_json::Value;
+use fastproc_testbed::{ended_shell, gate, needs, wait_for};
 
 /// The command as user nobody, and its output.
 fn as_nobody(served: &Served, arguments: &[&str]) -> (Child, Lines) {
@@ -56,23 +55,4 @@ fn that_the_service_has_ended_is_an_error() {
     drop(served);
     let status = wait_for("it ends", || child.try_wait().expect("it is our child"));
     assert_eq!(status.code(), Some(2));
-}
-
-#[test]
-fn ps_shows_a_user_what_lived_between_two_looks() {
-    needs!(gate::bpf());
-    let served = Served::start("exited");
-    let word = format!("inimitable-{}", std::process::id());
-    let filter = format!("state == X && cmdline =~ '{word}'");
-    let mut command = served.prepared(NOBODY, &["ps", "--source", "service"]);
-    let fields = "pid,pcpu,status,etime,cmdline";
-    let row = shown_of_ended(&mut command, fields, &filter, || {
-        ended_shell(NOBODY, &word);
-    });
-    assert_eq!(row["status"], "7", "{row}");
-    wait_until("nothing is recorded for nobody", || {
-        let status = served.output(0, &["serve", "--status", "--json"]);
-        let status: Value = serde_json::from_slice(&status).expect("JSON");
-        status["exits"]["recording"] == 0
-    });
 }

@@ -26,14 +26,8 @@ impl Actor {
     /// Starts it. The name has at most 15 bytes.
     #[track_caller]
     pub fn start(folder: &Folder, name: &str) -> Self {
-        Self::start_with(folder, name, SHELL)
-    }
-
-    /// Starts another shell.
-    #[track_caller]
-    pub fn start_with(folder: &Folder, name: &str, shell: &str) -> Self {
         assert!(name.len() < 16, "the kernel cuts {name}");
-        let mut child = Command::new(folder.alias(shell, name))
+        let mut child = Command::new(folder.alias(SHELL, name))
             .args(["-c", OBEY])
             .process_group(0)
             .stdin(Stdio::piped())

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    net::{Shutdown, TcpStream},
+    net::TcpStream,
 };
 
 use fastproc_testbed::GUARD;
@@ -64,11 +64,6 @@ impl Client {
             }
         }
         stream.set_nonblocking(false).expect("it is a socket");
-    }
-
-    /// Shuts down a direction of the connection.
-    pub fn shut(&self, how: Shutdown) {
-        let _ = self.stream.get_ref().shutdown(how);
     }
 
     /// Sends a request on this connection, and leaves it open.

@@ -1,7 +1,6 @@
 //! Clients that are slow, many, or hostile.
 
 use std::{
-    net::Shutdown,
     process::Command,
     sync::{
         Arc,
@@ -244,23 +243,6 @@ fn requests_that_are_too_large_are_refused() {
         .expect("the request is sent");
     client.wait_for_end();
     assert_eq!(server.get("/-/healthy", &[]).status, 200);
-}
-
-/// A client that disconnects while its scrape is made delays no other.
-#[test]
-fn clients_that_go_away_are_forgotten() {
-    let server = Server::start(&[]);
-    server.scrape();
-    let sockets = server.sockets();
-    for _ in 0..50 {
-        let mut client = server.connect();
-        client.send(WHOLE).expect("the request is sent");
-        client.shut(Shutdown::Both);
-    }
-    wait_until("their connections have ended", || {
-        server.sockets() <= sockets
-    });
-    server.scrape();
 }
 
 #[test]

@@ -54,43 +54,6 @@ impl Drop for Sleeper {
 }
 
 #[test]
-fn the_table_shows_processes_sorted_and_filtered() {
-    let sleeper = Sleeper::start();
-    let pid = sleeper.0.id().to_string();
-    let arguments = [
-        "--source",
-        "procfs",
-        "--interval",
-        "0.1",
-        "-o",
-        "pid,ppid,cmdline",
-    ];
-    let mut top = Terminal::top(24, 80, &arguments);
-    top.until_shown("F10Quit");
-    top.press("N");
-    top.press("\\");
-    top.until_shown("Filter: ");
-    top.press("cmdline == 'sleep 4242'");
-    top.press("\r");
-    let row = format!("{pid} ");
-    let text = top.until("the sleeper", |text| {
-        text.lines()
-            .any(|line| line.trim_start().starts_with(&row) && line.ends_with("sleep 4242"))
-    });
-    assert!(text.lines().any(|line| line.contains("PID")), "{text}");
-    // An invalid filter is not applied, and the message says why.
-    top.press("\\");
-    top.press(" &&\r");
-    top.until("an error", |text| {
-        text.lines()
-            .last()
-            .is_some_and(|line| line.starts_with("Filter: "))
-    });
-    top.press("\x1b");
-    top.until_shown("F1Help");
-}
-
-#[test]
 fn draws_only_a_part_of_a_terminal_that_claims_a_huge_size() {
     let sleeper = Sleeper::start();
     let mut top = top_of(&sleeper, (24, 80), &[]);
