@@ -123,19 +123,6 @@ fn start_times_of_another_precision_are_the_same_process() {
 }
 
 #[test]
-fn counters_never_run_backwards() {
-    let (mut machine, mut tracker) = machine(|_| ());
-    machine.start(10, 1, "web", SECOND).cpu.utime_ns = 100;
-    machine.update(&mut tracker);
-    let user = |tracker: &Tracker| group(tracker, "web").unwrap().total.get(Count::User);
-    for (now, expected) in [(150, 50), (140, 50), (150, 50), (151, 51)] {
-        machine.get(10).cpu.utime_ns = now;
-        machine.update(&mut tracker);
-        assert_eq!(user(&tracker), expected);
-    }
-}
-
-#[test]
 fn hidden_io_is_no_io_and_is_told() {
     let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND).identity.groups = Fields::TOP.bits();

@@ -173,67 +173,6 @@ fn a_storm_brings_no_duplicate_no_nonsense_and_no_gap() {
     }
 }
 
-#[test]
-fn times_never_run_backwards_in_a_storm() {
-    needs!(gate::bpf());
-    let _alone = alone();
-    for source in WALKS {
-        let storm = Storm::start().expect("a storm can be started");
-        let mut collector = open(source, Fields::TOP);
-        let mut last = HashMap::new();
-        let mut compared = 0;
-        for _ in 0..300 {
-            let snapshot = collector.snapshot().expect("a snapshot can be made");
-            let mut now = HashMap::new();
-            for process in snapshot.iter() {
-                let key = (process.pid(), process.identity().start_ns);
-                let cpu = process.cpu().expect("it was asked for");
-                let time = (cpu.utime_ns, cpu.stime_ns);
-                if let Some(&(utime, stime)) = last.get(&key) {
-                    let name = process.name();
-                    assert!(
-                        time.0 >= utime && time.1 >= stime,
-                        "{source} {name:?}: {time:?} after {utime}, {stime}"
-                    );
-                    compared += 1;
-                }
-                now.insert(key, time);
-            }
-            last = now;
-        }
-        assert!(compared > 1000, "{source}: hardly anything was compared");
-        storm.stop().expect("the storm ends");
-    }
-}
-
-#[test]
-fn the_array_grows_and_nothing_is_lost() {
-    needs!(gate::bpf());
-    let _alone = alone();
-    for source in WALKS {
-        let mut collector = open(source, Fields::THREE_FILES);
-        collector.snapshot().expect("a snapshot can be made");
-        let arrays = collector.arrays().expect("a BPF source has an array");
-        let room = arrays.processes;
-        let sleepers = Sleepers::start(room as usize + 10);
-        let snapshot = collector.snapshot().expect("a snapshot can be made");
-        assert!(snapshot.stats().grown > 0, "{source}: {room} were enough");
-        for pid in sleepers.pids() {
-            let process = snapshot
-                .get(pid)
-                .unwrap_or_else(|| panic!("{source} lost {pid}"));
-            assert_eq!(
-                process.memory().map(|memory| memory.vsize == 0),
-                Some(false),
-                "{source}: {pid} is empty"
-            );
-        }
-        drop(sleepers);
-        let after = collector.snapshot().expect("a snapshot can be made");
-        assert_eq!(after.stats().grown, 0, "{source}: it keeps the room it has");
-    }
-}
-
 /// After a burst the arrays shrink to their old sizes, and all values are right before, during and after that.
 #[test]
 fn the_arrays_go_back_after_a_burst() {
