@@ -284,28 +284,6 @@ fn refusals_say_what_is_missing() {
             &["unshare", "--user", "--map-root-user", "--"],
             "user namespace",
         ),
-        (
-            &[
-                "unshare",
-                "--mount",
-                "sh",
-                "-c",
-                "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"",
-                "sh",
-            ],
-            "no BTF",
-        ),
-        (
-            &[
-                "unshare",
-                "--mount",
-                "sh",
-                "-c",
-                "mount -t tmpfs none /sys && exec \"$@\"",
-                "sh",
-            ],
-            "no /sys here",
-        ),
     ];
     for (wrapper, expected) in cases {
         for source in ["bpf", "bpf-iter"] {

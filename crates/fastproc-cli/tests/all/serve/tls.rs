@@ -140,8 +140,13 @@ fn only_the_suites_and_curves_that_are_named_are_spoken() {
     for left_out in ["TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "CurveP521"] {
         assert!(site.server.stderr().contains(left_out), "{left_out}");
     }
-    // All named suites belong to TLS 1.3, so the server offers only that.
-    let site = Site::start(&folder, &["cipher_suites: [TLS_AES_128_GCM_SHA256]"]);
-    assert!(site.answers(&["--tlsv1.3"]));
-    assert!(!site.answers(&["--tls-max", "1.2"]));
+    // If all named suites belong to TLS 1.3, the server offers only that.
+    for line in [
+        "cipher_suites: [TLS_AES_128_GCM_SHA256]",
+        "min_version: TLS13",
+    ] {
+        let site = Site::start(&folder, &[line]);
+        assert!(site.answers(&["--tlsv1.3"]), "{line}");
+        assert!(!site.answers(&["--tls-max", "1.2"]), "{line}");
+    }
 }
