@@ -254,7 +254,6 @@ const HANDLES: &str = "pid = start(lambda: signal.signal(signal.SIGUSR1, lambda 
 
 changes! {
     compare:
-    nothing, LEAN, SLEEPS, " pass", false;
     a_signal_that_it_handles, LEAN, HANDLES, " os.kill(pid, signal.SIGUSR1); time.sleep(0.01); rests(pid)", true;
     it_is_stopped, LEAN, SLEEPS, " os.kill(pid, signal.SIGSTOP); rests(pid)", true;
     /// wait4(2) takes the status of a stopped child from it.
@@ -334,7 +333,6 @@ pid = int(os.read(read, 16))", " os.kill(parent, signal.SIGKILL); os.waitpid(par
     it_is_killed, LEAN, SLEEPS, " os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)", true;
     it_is_killed_and_not_waited_for, LEAN, SLEEPS, " os.kill(pid, signal.SIGKILL); rests(pid)", true;
     another_process_begins, LEAN, SLEEPS, " start()", false;
-    nothing_of_all_fields, Fields::all(), SLEEPS, " pass", false;
     a_signal_that_it_blocks, Fields::all(),
         "pid = start(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1]))",
         " os.kill(pid, signal.SIGUSR1)", true;
