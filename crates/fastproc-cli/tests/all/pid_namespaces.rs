@@ -120,20 +120,6 @@ fn nested_twice() {
     nested(2);
 }
 
-/// The walk through all tasks is refused there, with a message that says what is used instead.
-#[test]
-fn doctor_says_which_walk_is_used() {
-    needs!(gate::bpf(), gate::programs(&["unshare"]));
-    let report = doctor(&[&UNSHARE[..], &OWN_PROC].concat());
-    assert_eq!(report["source"], "bpf-iter");
-    let error = report["sources"][0]["error"].as_str();
-    let expected = "processes of the whole machine, but /proc shows those of this pid namespace";
-    assert!(
-        error.is_some_and(|error| error.contains(expected)),
-        "{report}"
-    );
-}
-
 /// With the machine's `/proc`, as in some containers, the machine's processes are shown with its pids.
 #[test]
 fn with_the_machines_proc_nothing_is_translated() {

@@ -18,7 +18,7 @@ use fastproc::{
         wire::{Op, Status},
     },
 };
-use fastproc_testbed::{GUARD, alone, gate, needs, wait_until};
+use fastproc_testbed::{GUARD, alone, gate, needs};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 const NOBODY: u32 = 65534;
@@ -107,42 +107,6 @@ fn a_client_that_dropped_rights_finds_the_service_by_its_variable() {
             .open()
             .expect("the service answers");
         collector.snapshot().expect("the service answers");
-    })
-    .join();
-}
-
-#[test]
-fn the_io_of_a_zombie_is_for_root_and_that_of_a_living_process_for_its_user() {
-    let _alone = alone();
-    needs!(gate::bpf());
-    let served = Served::start("zombie", None);
-    let builder = served.builder().fields(Fields::IO | Fields::CREDENTIALS);
-    in_child(|| {
-        become_user(NOBODY);
-        let start = |program: &str| {
-            let mut command = std::process::Command::new(program);
-            command.arg("1000").spawn().expect("the program starts")
-        };
-        let (mut zombie, mut living) = (start("true"), start("sleep"));
-        let mut collector = builder.open().expect("the service answers");
-        wait_until("a zombie", || {
-            let snapshot = collector.snapshot().expect("the service answers");
-            let process = snapshot.get(zombie.id());
-            process.expect("nobody waits").identity().has_mm == 0
-        });
-        let snapshot = collector.snapshot().expect("the service answers");
-        // Newer kernels show both.
-        let is_shown = |pid| {
-            let process = snapshot.get(pid).expect("the process is shown");
-            process.io().is_some()
-        };
-        assert!(!is_shown(zombie.id()));
-        assert!(is_shown(living.id()));
-        assert!(std::fs::read(format!("/proc/{}/io", living.id())).is_ok());
-        living.kill().expect("it is a child");
-        for child in [&mut living, &mut zombie] {
-            child.wait().expect("it has ended");
-        }
     })
     .join();
 }
