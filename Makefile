@@ -118,6 +118,7 @@ lint:
 	scripts/lint-python
 	scripts/lint-words
 	scripts/lint-rooms
+	scripts/lint-links
 	scripts/lint-lines
 	scripts/lint-rust
 	python3 tools/bench/page.py --check
