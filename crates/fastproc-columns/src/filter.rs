@@ -335,6 +335,13 @@ mod tests {
     }
 
     #[test]
+    fn a_state_is_compared_with_a_letter() {
+        let error = "state == zombie".parse::<Filter>().expect_err("a word");
+        assert!(error.to_string().contains("Z is a zombie"), "{error}");
+        assert!("state != Z || state =~ '[RS]'".parse::<Filter>().is_ok());
+    }
+
+    #[test]
     fn a_rate_is_none_of_a_single_snapshot() {
         let filter: Filter = "pid > 1 && read/s > 1M".parse().expect("a filter");
         let error = filter

@@ -23,6 +23,8 @@ use crate::{
 /// The deepest nesting of conditions.
 const DEEPEST: u32 = 64;
 
+const STATES: &str = "R runs, S and D wait, I is an idle kernel thread, T and t are stopped, Z is a zombie, X has ended";
+
 /// Why a filter is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
@@ -58,6 +60,8 @@ enum Problem {
     },
     #[error("this is neither an exit status nor the name of a signal, as in SIGKILL")]
     Status,
+    #[error("a state is a letter, as in state == Z: {STATES}")]
+    State,
     #[error("'{name}' is true or false; compare it only with == or !=, or write the name alone")]
     Truth { name: &'static str },
     #[error("'{name}' is not text; only text can be matched with =~ or !~")]
@@ -291,6 +295,9 @@ impl<'t> Parser<'t> {
                 if field.name == "status" && equality {
                     let status = hints::status(&value).ok_or((at, Problem::Status))?;
                     value = status.to_vec();
+                }
+                if field.name == "state" && equality && value.len() != 1 {
+                    return Err((at, Problem::State));
                 }
                 Literal::text(value)
             }
