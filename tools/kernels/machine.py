@@ -93,7 +93,7 @@ def refuses(scenario: str, series: str, newest: bool) -> str | None:
         return "one kernel is enough"
     if scenario == "big" and not newest:
         return "one machine of this size is enough, unless --thorough"
-    if scenario == "big" and series.endswith("-16k-arm64"):
+    if scenario in ("big", "cgroups", "memory") and series.endswith("-16k-arm64"):
         return "this kernel has the driver of the machine's disks as a module, and guests load none"
     # From 6.9 on only CPUs that the firmware declares as pluggable get room; qemu's boards here declare none. On arm64
     # interrupts get their numbers on request.

@@ -22,8 +22,8 @@ wrong, or if fewer fields are compared. Improvements and costs are not compared.
 
 # Remove this once `make kernels-expected` has run every scenario on these kernels.
 UNTRIED = """
-The programs are compiled on another architecture. The test has run the first three circumstances on each of these kernels, and has
-recorded exits on all but 7.3. The other circumstances were not tried on arm64: the table shows what x86-64 shows.
+The programs are compiled on another architecture. 7.3 and the kernel with 16 KiB pages were tried in each circumstance that has a
+source, the others in the first three: of the rest, the table shows what x86-64 shows.
 """
 
 COST = """
