@@ -9,13 +9,13 @@ use std::{
 
 use clap::ValueEnum;
 use fastproc::{
+    cgroup_path_in,
     cgroups::{self, Cgroups},
     frozen, proc_root,
 };
 use fastproc_columns::{
     cgroups::{self as columns, Column, Filter, Lookup, Reader, Sort},
-    escape::escape,
-    parse_interval,
+    equal_to, parse_interval,
 };
 
 use crate::{
@@ -178,7 +178,7 @@ struct NeedsInterval(&'static str);
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let is_repeated = args.interval.is_some();
-    let filter = match (args.filter.clone(), of_processes(&args.pid)?) {
+    let filter = match (args.filter.clone(), in_cgroups_of(&args.pid)?) {
         (Some(one), Some(other)) => Some(one.and(other)),
         (one, other) => one.or(other),
     };
@@ -303,16 +303,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 struct NoCgroup(u32);
 
 /// The filter for the cgroups of processes.
-fn of_processes(pids: &[Pids]) -> Result<Option<Filter>, Failure> {
+fn in_cgroups_of(pids: &[Pids]) -> Result<Option<Filter>, Failure> {
     let path = |pid: u32| {
         let file = std::fs::read(proc_root::path(&format!("/proc/{pid}/cgroup"))).ok()?;
-        let mut lines = file.split(|&byte| byte == b'\n');
-        let path = lines.find_map(|line| line.strip_prefix(b"0::"))?;
-        let mut escaped = Vec::new();
-        escape(path, &mut escaped);
-        let text = String::from_utf8(escaped).ok()?;
-        let text = text.replace('\'', r"\x27").replace('*', r"\x2a");
-        Some(format!("path == '{text}'"))
+        Some(equal_to("path", cgroup_path_in(&file)?))
     };
     let pids = pids.iter().flat_map(|list| &list.0);
     let paths = pids.map(|&pid| path(pid).ok_or(NoCgroup(pid)));

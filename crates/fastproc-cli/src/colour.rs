@@ -66,13 +66,14 @@ impl Colours {
 
     /// Appends a cell.
     pub fn write_cell<S: Subject>(&self, field: &Field<S>, text: &str, to: &mut String) {
-        match self.of_cell(field, text).filter(|_| self.is_used) {
+        let colour = self.is_used.then(|| self.colour_of(field, text)).flatten();
+        match colour {
             Some(colour) => to.extend(["\x1b[", colour, "m", text, PLAIN]),
             None => to.push_str(text),
         }
     }
 
-    fn of_cell<S: Subject>(&self, field: &Field<S>, text: &str) -> Option<&'static str> {
+    fn colour_of<S: Subject>(&self, field: &Field<S>, text: &str) -> Option<&'static str> {
         match (field.name, field.unit) {
             _ if matches!(text, "-" | "0" | "0.0") => Some(DIM),
             ("user" | "ruser" | "suser" | "fsuser", _) if text.as_bytes() != self.own => Some(CYAN),
@@ -100,7 +101,7 @@ mod tests {
             is_used: true,
             own: b"me".into(),
         };
-        let of = |name: &str, text| colours.of_cell(find(name).expect("a field"), text);
+        let of = |name: &str, text| colours.colour_of(find(name).expect("a field"), text);
         assert_eq!(
             ["0.0", "19.9", "20.0", "80.0"].map(|text| of("pcpu", text)),
             [Some(DIM), None, Some(YELLOW), Some(RED)]

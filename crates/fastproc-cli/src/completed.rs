@@ -9,6 +9,8 @@ use clap::{
 };
 use fastproc_columns::{Field, Subject};
 
+use crate::paragraphs;
+
 /// Parses with another parser, and lists names of fields.
 #[derive(Clone)]
 pub struct Completed<S, P> {
@@ -64,17 +66,9 @@ pub fn lines<S: Subject>(marks: impl Fn(&Field<S>) -> String, width: usize) -> S
         } else {
             format!(" (also {})", others.join(", "))
         };
-        let mut line = format!("  {:<22} {:<2}", field.name, marks(field));
-        for word in format!("{}{also}", field.help).split(' ') {
-            if line.len() + 1 + word.len() > width {
-                lines += &line;
-                lines.push('\n');
-                line = " ".repeat(INDENT - 1);
-            }
-            line.push(' ');
-            line += word;
-        }
-        lines += &line;
+        let line = format!("  {:<22} {:<2}", field.name, marks(field));
+        let help = format!("{}{also}", field.help);
+        lines += &paragraphs::wrap(line, help.split(' '), INDENT, width);
         lines.push('\n');
     }
     lines

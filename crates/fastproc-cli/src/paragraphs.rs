@@ -22,6 +22,24 @@ pub fn join(text: &str) -> String {
     joined
 }
 
+/// Appends words to a line. What is longer than `width` goes on in lines with this indentation.
+pub fn wrap<'w>(
+    mut line: String,
+    words: impl IntoIterator<Item = &'w str>,
+    indentation: usize,
+    width: usize,
+) -> String {
+    let mut text = String::new();
+    for word in words {
+        if line.len() + 1 + word.len() > width {
+            text = text + &line + "\n";
+            line = " ".repeat(indentation - 1);
+        }
+        line = line + " " + word;
+    }
+    text + &line
+}
+
 /// Whether the paragraph goes on in the next line.
 fn is_continued(line: &str, next: &str) -> bool {
     let word = next.split_whitespace().next().unwrap_or_default();

@@ -293,7 +293,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     (
         "exits",
         "--source",
-        "BPF records exits, or a service for those who may not; /proc shows none",
+        "exits are recorded by BPF, by this command or by a service; /proc shows none",
     ),
     (
         "verify",

@@ -15,7 +15,10 @@ use regex::bytes::Regex;
 pub(crate) use self::decimal::LiteralError;
 use self::literal::Literal;
 pub use self::{date::parse_as_of as parse_date, parse::FilterError};
-use crate::field::{Field, Processes, Subject};
+use crate::{
+    escape::escape,
+    field::{Field, Processes, Subject},
+};
 
 /// A condition on a row. Its result is true, false or unknown.
 #[derive(Clone, Debug)]
@@ -57,6 +60,16 @@ impl Operator {
             Self::GreaterOrEqual => ordering.is_ge(),
         }
     }
+}
+
+/// The text of a filter that admits the rows in which a field is exactly this text.
+pub fn equal_to(field: &str, value: &[u8]) -> String {
+    let mut text = Vec::new();
+    escape(value, &mut text);
+    let text = String::from_utf8_lossy(&text);
+    // A star at either end would be taken for a shell pattern.
+    let text = text.replace('"', "\\\"").replace('*', r"\x2a");
+    format!("{field} == \"{text}\"")
 }
 
 impl<S: Subject> FromStr for Filter<S> {

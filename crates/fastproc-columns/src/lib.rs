@@ -46,7 +46,7 @@ mod value;
 pub use cells::Cells;
 pub use duration::{DurationError, is_interval, parse_duration, parse_interval};
 pub use field::{FIELDS, Field, Processes, Subject, UnknownField, short_container_id};
-pub use filter::{Filter, FilterError, parse_date};
+pub use filter::{Filter, FilterError, equal_to, parse_date};
 pub use names::Names;
 pub use row::{Event, Lookup, Row};
 pub use sort::{RowList, Sort, Sorter};

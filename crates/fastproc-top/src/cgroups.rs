@@ -61,19 +61,12 @@ impl Table {
     /// Moves the cursor to the next cgroup whose path contains a text, in letters of either case. Returns whether there is one.
     pub fn seek(&mut self, rows: &Rows<'_>, text: &str, direction: i32) -> bool {
         let needle = text.to_lowercase();
-        let count = rows.len();
-        // Round about, and itself last; while the text is typed, first.
-        let place = |step: usize| match direction {
-            ..0 => (self.chosen.window.cursor + count - step) % count,
-            0 => (self.chosen.window.cursor + step - 1) % count,
-            _ => (self.chosen.window.cursor + step) % count,
-        };
-        let has = |&place: &usize| {
+        let has = |place: usize| {
             let path = rows.get(place).map(|row| row.cgroup.path());
             let path = String::from_utf8_lossy(path.unwrap_or_default());
             path.to_lowercase().contains(&needle)
         };
-        let found = (1..=count).map(place).find(has);
+        let found = self.chosen.window.find(rows.len(), direction, has);
         self.chosen.window.cursor = found.unwrap_or(self.chosen.window.cursor);
         if let Some(row) = found.and_then(|place| rows.get(place)) {
             self.follow = Some(row.cgroup.id());

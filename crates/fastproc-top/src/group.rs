@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fastproc::Fields;
-use fastproc_columns::{Lookup, Row, Value, field};
+use fastproc_columns::{Lookup, Row, Value, equal_to, field};
 use serde::{Deserialize, Serialize};
 
 /// The property to group by.
@@ -82,10 +82,7 @@ impl GroupBy {
         if key == UNKNOWN {
             return None;
         }
-        let mut text = Vec::new();
-        fastproc_columns::escape::escape(key, &mut text);
-        let text = String::from_utf8(text).ok()?.replace('"', "\\\"");
-        Some(format!("{} == \"{text}\"", self.field()))
+        Some(equal_to(self.field(), key))
     }
 
     /// The form of a key for people.
@@ -285,6 +282,7 @@ mod tests {
             let filter: Result<fastproc_columns::Filter, _> = text.parse();
             assert!(filter.is_ok(), "{text}: {filter:?}");
         };
+        parses(GroupBy::Name, b"*x*");
         parses(GroupBy::Name, b"a \"b\" \\ c'\n\xff");
         parses(GroupBy::User, b"root");
         parses(GroupBy::Cgroup, b"/system.slice/a\\x2db.service");

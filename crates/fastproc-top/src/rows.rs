@@ -238,17 +238,8 @@ fn place_cursor<'r, 'a: 'r>(
     }
     if let Some(direction) = state.seek.take() {
         let needle = state.search.to_lowercase();
-        let at = state.chosen.window.cursor;
-        // Search around the list, and the current row last; while the text is typed, first.
-        let place = |step: usize| match direction {
-            ..0 => (at + rows - step % rows.max(1)) % rows.max(1),
-            0 => (at + step - 1) % rows.max(1),
-            _ => (at + step) % rows.max(1),
-        };
-        match (1..=rows)
-            .map(place)
-            .find(|&place| matches(row(place), &needle, lookup))
-        {
+        let has = |place| matches(row(place), &needle, lookup);
+        match state.chosen.window.find(rows, direction, has) {
             // Keys that are pressed later mean what was found, even if it has moved.
             Some(place) => {
                 state.chosen.window.cursor = place;

@@ -28,6 +28,22 @@ impl Window {
         self.step(by.saturating_mul(page));
     }
 
+    /// The next row in a direction, round about, for which this holds. The row of the cursor is the last one; with no
+    /// direction, while a text is typed, the first.
+    pub fn find(
+        &self,
+        rows: usize,
+        direction: i32,
+        mut is: impl FnMut(usize) -> bool,
+    ) -> Option<usize> {
+        let place = |step: usize| match direction {
+            ..0 => (self.cursor + rows - step) % rows,
+            0 => (self.cursor + step - 1) % rows,
+            _ => (self.cursor + step) % rows,
+        };
+        (1..=rows).map(place).find(|&place| is(place))
+    }
+
     /// Moves the window so that the row of the cursor is visible, given the number of rows and of lines.
     pub fn settle(&mut self, rows: usize, height: usize) {
         self.rows = rows;

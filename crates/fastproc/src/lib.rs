@@ -102,7 +102,7 @@ pub use {
     },
     collect::{Arrays, Keeping, one_shot::OneShot},
     container::runtime_roots::set_roots,
-    details::{Directories, Directory, held_up, owner},
+    details::{Directories, Directory, cgroup_path_in, held_up, owner},
     records::{layout, schema},
     rules::{access::mask::Mask, cputime, rights::Rights},
     snapshot::{

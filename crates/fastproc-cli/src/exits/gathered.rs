@@ -1,6 +1,6 @@
 //! One table at the end, instead of a row for each process as it exits.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use fastproc::{Cmdline, difference::Ended, exits::Exit, record::Record};
 use fastproc_columns::{
@@ -38,23 +38,23 @@ impl Kept {
 }
 
 /// What is gathered.
-pub enum What {
+enum What {
     /// Every process, sorted.
     All(Vec<Kept>, Sort),
     /// What those of each name did.
-    Names(HashMap<[u8; 16], Total>, Sort<ByName>),
+    Names(BTreeMap<[u8; 16], Total>, Sort<ByName>),
 }
 
 /// What ended so far, and the number of rows to show of it.
 pub struct Gathered {
-    pub what: What,
-    pub top: usize,
+    what: What,
+    top: usize,
 }
 
 impl Gathered {
     /// By name, in this order or that of the numbers of processes.
     pub fn names(sort: Option<&str>, top: usize) -> Result<Self, UnknownField> {
-        let what = What::Names(HashMap::new(), sort.unwrap_or("-count").parse()?);
+        let what = What::Names(BTreeMap::new(), sort.unwrap_or("-count").parse()?);
         Ok(Self { what, top })
     }
 

@@ -3,7 +3,7 @@
 use fastproc::{Cmdline, Fields, Host, difference::Ended, exits::Exit, record::Io};
 use fastproc_columns::{FIELDS, Field, Lookup, Row, Value};
 
-use crate::Failure;
+use crate::{Failure, paragraphs};
 
 /// A field that no exited process has.
 #[derive(Debug, thiserror::Error)]
@@ -33,24 +33,9 @@ pub fn check(
     let known: Vec<_> = known.map(|field| field.name).collect();
     Err(Unknown {
         name: unknown.name,
-        known: wrapped(&known),
+        known: paragraphs::wrap(" ".into(), known, 2, 78),
     }
     .into())
-}
-
-/// Names in lines of a terminal's usual width.
-fn wrapped(names: &[&str]) -> String {
-    let mut text = String::from(" ");
-    let mut width = 1;
-    for name in names {
-        if width + 1 + name.len() > 78 {
-            text += "\n ";
-            width = 1;
-        }
-        text = text + " " + name;
-        width += 1 + name.len();
-    }
-    text
 }
 
 /// Whether the field has a value for an exit with all that an exit can have.

@@ -127,8 +127,9 @@ impl<S: Subject> Table<S> {
                 let field = self.layout.columns[column].field;
                 self.colours.write_cell(field, cut, &mut line);
             }
-            let is_name = matches!(self.layout.columns[column].field.name, "comm" | "cmdline");
-            if let Some(needle) = needle.filter(|_| is_name) {
+            if let Some(needle) = needle
+                && matches!(self.layout.columns[column].field.name, "comm" | "cmdline")
+            {
                 let places = needle.places(&line[start..]);
                 marks.extend(places.map(|place| start + place.start..start + place.end));
             }

@@ -63,7 +63,7 @@ const WIDE: u32 = 132;
 
 impl Args {
     /// The first argument that chooses the output of ps(1).
-    fn of_ps(&self, words: &Words) -> Option<&str> {
+    fn argument_of_ps(&self, words: &Words) -> Option<&str> {
         let ps = &self.as_in_ps;
         let word = self.words.first().filter(|_| words.any);
         let options = [
@@ -89,7 +89,7 @@ impl Args {
     }
 
     /// The first option that chooses the output of fastproc.
-    fn of_fastproc(&self) -> Option<&'static str> {
+    fn option_of_fastproc(&self) -> Option<&'static str> {
         first(&[
             (!self.fields.is_empty(), "--fields"),
             // It is also a filter.
@@ -102,7 +102,7 @@ impl Args {
 
     /// Whether the columns and the selection are those of ps(1).
     pub(super) fn is_like_ps(&self, words: &Words) -> Result<bool, UsageError> {
-        match (self.of_ps(words), self.of_fastproc()) {
+        match (self.argument_of_ps(words), self.option_of_fastproc()) {
             (Some(of_ps), Some(own)) => {
                 Err(UsageError::Both(of_ps.escape_debug().to_string(), own))
             }

@@ -24,8 +24,6 @@ pub struct Head {
     pub narrowest: usize,
     /// Whether its cells are aligned to the right.
     pub is_right_aligned: bool,
-    /// Whether the name of a program or a group stands out in its cells.
-    pub is_name: bool,
 }
 
 /// How a table is drawn.
@@ -135,14 +133,14 @@ impl Grid {
                 let at = head.start(x, cell, text);
                 if style != theme.plain() {
                     canvas.text(line, at, text, style);
-                } else if head.is_name {
+                } else if head.has_names() {
                     let style = cell_style(row, head.name, text);
                     command(canvas, line, at, text, style, theme);
                 } else {
                     canvas.text(line, at, text, cell_style(row, head.name, text));
                 }
                 let needle = self.needle.as_ref();
-                if let Some(needle) = needle.filter(|_| NAMES.contains(&head.name)) {
+                if let Some(needle) = needle.filter(|_| head.has_names()) {
                     for place in needle.places(text) {
                         let at = at + width(&text[..place.start]) as i32;
                         canvas.text(line, at, &text[place], style.patch(theme.error()));
@@ -181,8 +179,12 @@ impl Head {
             heading: field.column_heading(),
             narrowest: 0,
             is_right_aligned: field.unit.is_right_aligned(),
-            is_name: NAMES.contains(&field.name),
         }
+    }
+
+    /// Whether the name of a program or a group stands out in its cells.
+    fn has_names(&self) -> bool {
+        NAMES.contains(&self.name)
     }
 
     /// The column where a text begins in a cell of this column.

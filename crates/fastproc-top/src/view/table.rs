@@ -22,6 +22,8 @@ use crate::{
 pub struct Table {
     /// The cells, and where each column is on the screen.
     pub grid: Grid,
+    /// The text for which the grid has a needle.
+    searched: String,
 }
 
 /// A process is new for this long.
@@ -49,8 +51,11 @@ impl Table {
         theme: Theme,
     ) {
         self.write(picked, state, lookup);
-        let search = Some(&state.search).filter(|text| !text.is_empty());
-        self.grid.needle = search.and_then(|text| text.parse().ok());
+        if self.searched != state.search {
+            self.searched.clone_from(&state.search);
+            let search = Some(&state.search).filter(|text| !text.is_empty());
+            self.grid.needle = search.and_then(|text| text.parse().ok());
+        }
         let own = lookup.users.name(geteuid().as_raw()).to_vec();
         let young = |row: &Row<'_>| lookup.now_ns.saturating_sub(row.start_ns()) < YOUNG_NS;
         let form = Form {
@@ -125,14 +130,12 @@ impl Table {
             heading: heading.into(),
             narrowest,
             is_right_aligned: true,
-            is_name: false,
         });
         let last = Head {
             name: "",
             heading: by.map_or("", |by| by.name()).to_uppercase(),
             narrowest: 0,
             is_right_aligned: false,
-            is_name: false,
         };
         self.grid.begin(heads.into_iter().chain([last]));
         let (top, cursor) = (state.chosen.window.top, state.chosen.window.cursor);

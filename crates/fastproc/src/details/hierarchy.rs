@@ -152,7 +152,7 @@ impl Hierarchy {
 }
 
 /// The path in the text of `/proc/PID/cgroup`, on the line with number 0 and without controllers.
-pub(super) fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
+pub fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
     cgroup
         .split(|&byte| byte == b'\n')
         .find_map(|line| line.strip_prefix(b"0::"))

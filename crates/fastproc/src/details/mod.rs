@@ -11,7 +11,10 @@ mod rights;
 use std::{collections::HashMap, ffi::CStr, io};
 
 use self::cgroup::Cgroups;
-pub use self::directory::{Directories, Directory};
+pub use self::{
+    directory::{Directories, Directory},
+    hierarchy::path_in as cgroup_path_in,
+};
 use crate::{
     base::{error::Error, host::Host},
     snapshot::{cmdline::Cmdline, process::Process, texts::ProcessTexts},
