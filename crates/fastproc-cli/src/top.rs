@@ -11,6 +11,7 @@ use std::{
 
 use clap::ValueEnum as _;
 use fastproc_columns::{Filter, Needle, Processes, Sort, field, parse_interval};
+use fastproc_metrics::say;
 use fastproc_top::{Left, Options, Screen, default_path};
 use rustix::thread::CapabilitySet;
 
@@ -41,7 +42,7 @@ pub struct Args {
     #[arg(value_name = "TEXT", conflicts_with = "cgroups", value_parser = parsed::<Needle>)]
     search: Option<String>,
 
-    /// Show these columns, named as in fastproc ps.
+    /// Show these fields, named as in fastproc ps.
     #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = completed::<Processes, _>(field_name), hide_possible_values = true, allow_hyphen_values = true)]
     fields: Vec<String>,
 
@@ -209,6 +210,16 @@ fn field_name(name: &str) -> Result<String, field::UnknownField> {
     Ok(name.to_owned())
 }
 
+/// The text that is searched for, and the filter for it.
+fn search(args: &Args) -> (String, String) {
+    // A recording has other processes.
+    let own = args.replay.is_none().then(ps::own_pid).unwrap_or_default();
+    let text = args.search.clone().unwrap_or_default();
+    let needle = text.parse().ok().filter(|_| args.search.is_some());
+    let filter = needle.map(|needle: Needle| needle.filter(own));
+    (text, filter.unwrap_or_default())
+}
+
 /// A filter that combines the text, -p, -u and --filter.
 fn filter(args: &Args) -> Option<String> {
     let any = |field: &str, numbers: Vec<u32>| {
@@ -219,12 +230,8 @@ fn filter(args: &Args) -> Option<String> {
     let pids = args.pid.iter().flat_map(|list| &list.0);
     let pids = pids.map(|&pid| if pid == 0 { own } else { pid });
     let users = args.user.iter().flat_map(|list| &list.0);
-    // A recording has other processes.
-    let searching = if args.replay.is_none() { own } else { 0 };
-    let needle = args.search.as_ref().and_then(|text| text.parse().ok());
-    let search = needle.map(|needle: Needle| needle.filter(searching));
     let filters = [
-        search.unwrap_or_default(),
+        search(args).1,
         any("pid", pids.collect()),
         any("euid", users.copied().collect()),
         args.filter.clone().unwrap_or_default(),
@@ -281,10 +288,16 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     if let Some(format) = format.and_then(|format| format.to_possible_value()) {
         return write_as_ps(&args, format.get_name());
     }
+    let is_text = args.batch || args.once;
+    let missing = args.settings.as_ref().filter(|path| !path.exists());
+    if let Some(path) = missing.filter(|_| is_text) {
+        let path = path.display();
+        say(&format!("there is no {path}: these are the defaults"));
+    }
     let options = Options {
         interval: args.interval,
         filter: filter(&args),
-        search: args.search,
+        search: search(&args),
         columns: args.fields,
         sort: args.sort,
         threads: args.threads,
@@ -303,7 +316,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     // To send signals to processes of other users, and to change their nice values.
     privileges::drop_but(CapabilitySet::KILL | CapabilitySet::SYS_NICE)?;
     screen.set_sees_all(privileges::may_trace_all());
-    if args.batch || args.once {
+    if is_text {
         return Ok(if write_tables(&mut screen)? {
             ExitCode::SUCCESS
         } else {

@@ -210,6 +210,7 @@ impl State {
             Action::Refresh => return Some(Effect::Refresh),
             Action::User => return Some(Effect::Users),
             Action::Back => self.step_back(),
+            Action::Filter => self.ask(Prompt::Filter, self.typed_filter()),
             _ => {
                 let asked = self.chosen.act(action, self.settings.words());
                 self.overlay = asked.or(self.overlay.take());
@@ -275,7 +276,9 @@ impl State {
                     (self.follow, self.search, self.seek) = (None, String::new(), None);
                     self.cgroups.follow = None;
                 }
-                self.overlay = None;
+                let goes_back =
+                    matches!(overlay, Overlay::Question { .. }) && action == Action::Back;
+                self.overlay = self.before.take().filter(|_| goes_back);
             }
             (_, Action::Accept) => return self.accept(),
             (Overlay::List(list), Action::Mark) => list.toggle(),

@@ -327,7 +327,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Prompt], &[ctrl('u')], A::DeleteLine, "delete the line"),
 
     bind(&[Question], &[c('y'), c('Y')], A::Accept, "yes"),
-    bind(&[Question], &[c('n'), c('N'), k(C::Esc), c('q')], A::Refuse, "no"),
+    bind(&[Question], &[c('n'), c('N'), c('q')], A::Refuse, "no"),
+    bind(&[Question], &[k(C::Esc)], A::Back, "a step back"),
 
     bind(&[Help], &[k(C::Esc), c('q'), c('h'), c('?'), k(C::Enter), f(1)], A::Back, "back"),
 ];

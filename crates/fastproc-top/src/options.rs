@@ -16,8 +16,8 @@ pub struct Options {
     pub sort: Option<String>,
     /// Which processes to show, as in `ps --filter`.
     pub filter: Option<String>,
-    /// What is highlighted in names, and what the key n searches for.
-    pub search: Option<String>,
+    /// What is highlighted in names, and what the key n searches for; and the filter for it.
+    pub search: (String, String),
     /// Whether to show each thread on its own row.
     pub threads: bool,
     /// Whether to show children below their parents.

@@ -72,7 +72,8 @@ impl Screen {
     /// Opens the machine or the recording.
     pub fn open(options: Options) -> Result<Self, Error> {
         let mut state = State::new(Settings::load(&options)?)?;
-        state.search = options.search.clone().unwrap_or_default();
+        state.word.clone_from(&options.search);
+        state.search.clone_from(&options.search.0);
         state.no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         if let Some(path) = &options.settings
             && !options.settings_by_default

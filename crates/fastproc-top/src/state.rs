@@ -59,6 +59,8 @@ pub struct State {
     pub chosen: Chosen<Processes>,
     /// The grouping of the group that was opened, and the filter before, to which Esc returns.
     pub opened: Option<(GroupBy, String)>,
+    /// The word that was typed as a filter, and the filter for it.
+    pub word: (String, String),
     /// The text to search for.
     pub search: String,
     /// The columns of the terminal.
@@ -83,6 +85,8 @@ pub struct State {
     pub cgroups: cgroups::Table,
     /// What is shown on top of the table or the details.
     pub overlay: Option<Overlay>,
+    /// The list or prompt before a question, to which Esc returns.
+    pub before: Option<Overlay>,
     /// The message to show.
     pub message: Option<Message>,
     /// Whether refreshing is paused.
@@ -106,6 +110,7 @@ impl State {
         Ok(Self {
             chosen,
             opened: None,
+            word: Default::default(),
             search: String::new(),
             width: 0,
             seek: None,
@@ -118,6 +123,7 @@ impl State {
             details: None,
             cgroups,
             overlay: None,
+            before: None,
             message: None,
             paused: false,
             is_replay: false,
@@ -162,6 +168,12 @@ impl State {
         self.chosen.set_filter(text, self.settings.words().filter)?;
         self.opened = None;
         Ok(())
+    }
+
+    /// The filter as it was typed.
+    pub fn typed_filter(&self) -> String {
+        let (word, filter) = &self.word;
+        self.settings.filter.replace(filter, word)
     }
 
     /// Sorts what is shown by this field, by default with the largest first if it is a number.

@@ -1,6 +1,6 @@
 //! Lists, prompts and questions, and the effects of the user's answers.
 
-use fastproc_columns::parse_interval;
+use fastproc_columns::{Needle, parse_interval};
 
 use super::Effect;
 use crate::{
@@ -25,7 +25,9 @@ impl State {
             self.fail(TOO_FAST);
             return None;
         }
-        match self.overlay.take()? {
+        let answered = self.overlay.take()?;
+        self.before = Some(answered.clone());
+        match answered {
             Overlay::List(list) => {
                 if let Some(names) = list.columns() {
                     return self.show_columns(&names);
@@ -69,15 +71,7 @@ impl State {
         let trimmed = text.trim();
         match prompt {
             Prompt::Filter if self.settings.cgroups.shown => self.set_cgroup_filter(trimmed)?,
-            Prompt::Filter => self.set_filter(trimmed).map_err(|error| {
-                let error = error.to_string();
-                if trimmed.contains([' ', '<', '=', '>', '~']) {
-                    return error;
-                }
-                // The filter of htop is a text.
-                let what = error.lines().next().unwrap_or_default();
-                format!("{what}; Esc and / search for a text")
-            })?,
+            Prompt::Filter => self.filter_as_typed(trimmed)?,
             Prompt::Search => {
                 self.search = text.into();
                 self.seek = (!text.is_empty()).then_some(0);
@@ -107,6 +101,27 @@ impl State {
             Prompt::Time => return Ok(Some(Effect::GoTo(trimmed.into()))),
         }
         Ok(None)
+    }
+
+    /// Filters by an expression or, as htop does, by a word.
+    fn filter_as_typed(&mut self, text: &str) -> Result<(), String> {
+        let (word, filter) = &self.word;
+        let whole = if text == word {
+            filter.clone()
+        } else {
+            text.replace(&format!("({word})"), &format!("({filter})"))
+        };
+        let Err(error) = self.set_filter(&whole) else {
+            return Ok(());
+        };
+        let needle = text.parse::<Needle>().ok();
+        let is_word = !text.contains([' ', '<', '=', '>', '~']);
+        let Some(needle) = needle.filter(|_| is_word) else {
+            return Err(error.to_string());
+        };
+        let filter = needle.filter(0);
+        (self.word, self.search) = ((text.into(), filter.clone()), text.into());
+        self.set_filter(&filter).map_err(|error| error.to_string())
     }
 
     /// Shows these columns, unless they are shown already.
@@ -166,6 +181,7 @@ impl State {
     /// Asks before the selected processes are changed.
     pub(super) fn confirm(&mut self, action: ProcessAction) {
         if self.take_targets() {
+            self.before = None;
             self.question(action);
         }
     }

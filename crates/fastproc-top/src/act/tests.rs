@@ -121,6 +121,11 @@ fn nothing_is_done_to_a_process_without_a_question() {
             effect = state.act_on_overlay(Action::Accept);
         }
         assert!(effect.is_none() && matches!(state.overlay, Some(Overlay::Question { .. })));
+        // Esc goes a step back: to the list or the prompt, if there was one.
+        state.act_on_overlay(Action::Back);
+        let has_step = !matches!(action, Action::NiceBy(_));
+        assert_eq!(state.overlay.is_some(), has_step, "{action:?}");
+        state.act_on_overlay(Action::Accept);
         assert_eq!(state.act_on_overlay(Action::Refuse), None);
         assert!(state.overlay.is_none());
     }
@@ -189,6 +194,28 @@ fn typed_text_is_accepted_or_refused_with_a_reason() {
         assert!(state.take(prompt, wrong).is_err(), "{prompt:?}");
         assert!(state.take(prompt, right).is_ok(), "{prompt:?}");
     }
+}
+
+#[test]
+fn a_word_filters_by_text_and_is_shown_as_it_was_typed() {
+    let mut state = state(Place::Table, false);
+    state.take(Prompt::Filter, "nginx").expect("a word");
+    let filter = state.settings.filter.clone();
+    assert!(filter.contains("cmdline =~ '(?i)nginx'"), "{filter}");
+    state
+        .set_filter(&format!("({filter}) && (pid > 1)"))
+        .expect("valid");
+    state.act(Place::Table, Action::Filter);
+    let Some(Overlay::Prompt { text, .. }) = state.overlay.clone() else {
+        panic!("it asks");
+    };
+    assert_eq!(text, "(nginx) && (pid > 1)");
+    state
+        .take(Prompt::Filter, "(nginx) && (pid > 2)")
+        .expect("it was shown");
+    assert_eq!(state.settings.filter, format!("({filter}) && (pid > 2)"));
+    state.take(Prompt::Filter, "nginx").expect("it was shown");
+    assert_eq!(state.settings.filter, filter);
 }
 
 #[test]

@@ -83,11 +83,11 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
     }
     // Visible on a narrow screen, too: a user who has forgotten the filter misses processes.
     let (filter, source) = match view.cgroups {
-        Some(cgroups) => (&state.settings.cgroups.filter, cgroups.source.name()),
-        None => (&state.settings.filter, feed.name()),
+        Some(cgroups) => (state.settings.cgroups.filter.clone(), cgroups.source.name()),
+        None => (state.typed_filter(), feed.name()),
     };
     if !filter.is_empty() {
-        let _ = write!(title, "; filter {};", shortened(filter, 30));
+        let _ = write!(title, "; filter {};", shortened(&filter, 30));
     } else if view.machine.get(Gauge::Calendar).is_some() {
         title.push(',');
     }

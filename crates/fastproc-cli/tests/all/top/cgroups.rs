@@ -83,7 +83,7 @@ fn a_table_of_cgroups_can_be_written_as_text() {
             .is_some_and(|line| line.ends_with(" /")),
         "{text}"
     );
-    assert!(text.contains(" cgroups"), "{text}");
+    assert!(text.contains(" cgroup"), "{text}");
     let first = text.lines().next().expect("a title");
     assert!(first.contains("; files every 0.1 s"), "{first}");
 }

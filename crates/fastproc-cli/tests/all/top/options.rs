@@ -8,9 +8,10 @@ use crate::common;
 /// `fastproc top` with these options, without a user's settings.
 fn top(options: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fastproc"))
-        .args(["top", "--settings", "/proc/nowhere/top.toml"])
+        .arg("top")
         .args(options)
         .envs([("COLUMNS", "100"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")])
+        .env("XDG_CONFIG_HOME", "/proc/nowhere")
         .output()
         .expect("the program starts")
 }
@@ -110,6 +111,12 @@ fn tables_without_a_row_end_as_those_of_ps() {
         let code = output.expect("the program starts").status.code();
         assert_eq!(code, Some(status), "{filter}");
     }
+    let without = top(&["-bn1", "-d0.1", "--settings", "/proc/nowhere/top.toml"]);
+    let says = String::from_utf8_lossy(&without.stderr);
+    assert!(
+        says.contains("there is no /proc/nowhere/top.toml"),
+        "{says}"
+    );
 }
 
 #[test]
