@@ -49,13 +49,13 @@ fn long_help() -> String {
             String::new()
         }
     };
-    let columns = lines::<columns::Cgroups>(marks, 98);
-    format!("Columns:\n{columns}{LONG_HELP}{AFTER_HELP}{EXIT_STATUS}")
+    let columns = lines(columns::COLUMNS, marks, 98);
+    format!("Fields:\n{columns}{LONG_HELP}{AFTER_HELP}{EXIT_STATUS}")
 }
 
-const LONG_HELP: &str = "  Columns marked * are known only with --interval. A - means that there is no limit, or that the
+const LONG_HELP: &str = "  Fields marked * are known only with --interval. A - means that there is no limit, or that the
   value is not known: the controller is not enabled for the cgroup, or it is on version 1 (fastproc
-  doctor names those). A default column that is unknown for every row is left out.
+  doctor names those). A default field that is unknown for every row is left out.
   Values cover a cgroup and its descendants, except those marked “own”. A table pads a column to at
   most 256 columns; a longer path moves the rest of its row. The totals below it are left out with
   --no-headers.
@@ -88,24 +88,24 @@ Exit status:
 #[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = long_help())]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
-    /// Show these columns; see Columns below, or --fields help.
-    #[arg(short = 'o', long, value_name = "COLUMN,…", value_delimiter = ',', value_parser = completed::<columns::Cgroups, _>(columns::find), hide_possible_values = true)]
+    /// Show these fields; --fields help lists them.
+    #[arg(short = 'o', long, value_name = "FIELD,…", value_delimiter = ',', value_parser = completed::<columns::Cgroups, _>(columns::find), hide_possible_values = true)]
     fields: Vec<&'static Column>,
 
-    /// Sort by this column; a minus sign puts the largest value first.
+    /// Sort by these fields; a minus sign puts the largest value first.
     ///
     /// The default is -memory, or -cpu with --interval, or path where neither is known. With --tree it is the order among
     /// siblings, by default by path.
     #[arg(
         long,
-        value_name = "[-]COLUMN",
+        value_name = "[-]FIELD,…",
         allow_hyphen_values = true,
         value_parser = completed::<columns::Cgroups, _>(str::parse::<Sort>),
         hide_possible_values = true
     )]
     sort: Option<Sort>,
 
-    /// Show only the first N rows.
+    /// Show only the first N rows; with --tree, the N rows that use most, or are first by --sort, and their ancestors.
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -198,7 +198,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let by_default: Sort = if is_repeated { "-cpu" } else { "-memory" }.parse()?;
     let columns: Vec<_> = used.iter().copied().chain(by_default.fields()).collect();
-    let by_default = (!args.tree).then_some(&by_default);
+    let pick = args.sort.as_ref().unwrap_or(&by_default);
+    let tree = args.tree.then(HashSet::new);
     let mut reader = Reader::open(&columns, args.source.kind(), !is_repeated)?;
     privileges::drop()?;
     let format = args.written.format();
@@ -214,7 +215,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let mut writer = None;
     let has_total = format == Format::Table && !args.written.no_headers;
-    let tree = args.tree.then(HashSet::new);
     let mut lookup = Lookup::default();
     if !args.quiet {
         warn(reader.cgroups(), format);
@@ -233,11 +233,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         if times > 0 || !is_repeated {
             let mut rows = reader.rows();
-            rows.arrange(
-                args.sort.as_ref().or(by_default),
-                tree.as_ref(),
-                filter.as_ref(),
-            );
+            let sort = args.sort.as_ref().or((!args.tree).then_some(pick));
+            rows.arrange(sort, tree.as_ref(), filter.as_ref());
+            let total = has_total.then(|| rows.total());
+            let mut top = args.top.unwrap_or(usize::MAX);
+            if args.tree && args.top.is_some() {
+                rows.keep_first(pick, top);
+                top = usize::MAX;
+            }
             let writer = writer.get_or_insert_with(|| {
                 if is_default && format == Format::Table && !rows.is_empty() {
                     layout.columns.retain(|column| {
@@ -247,7 +250,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
                 }
                 format.writer(layout.clone())
             });
-            let top = args.top.unwrap_or(usize::MAX);
             any |= !rows.is_empty() && top > 0;
             let room = redraw.as_ref().map_or(usize::MAX, Redraw::rows);
             let shown = Rows {
@@ -260,7 +262,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
                 boottime_ns: is_repeated.then(|| last.began_ns()),
                 shown: Box::new(rows.iter().copied().take(top.min(room))),
             };
-            let total = has_total.then(|| rows.total());
             let mut table = Vec::new();
             let to: &mut dyn Write = if redraw.is_some() {
                 &mut table
@@ -337,7 +338,7 @@ fn warn(reader: &Cgroups, format: Format) {
         // Nothing can be reported if standard error is closed.
         let _ = writeln!(
             io::stderr(),
-            "fastproc: not on version 2, so not known, and their columns left out: {}",
+            "fastproc: not on version 2, so not known and left out: {}",
             absent.join(", ")
         );
     }

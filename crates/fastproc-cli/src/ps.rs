@@ -122,7 +122,15 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
     let shown = columns.iter().map(|column| column.field);
     let guarded = shown
         .chain(args.filter.iter().flat_map(Filter::fields))
-        .find(|field| field.is_guarded());
+        .find(|field| field.is_guarded() || field.is_root_only());
+    let guarded = guarded.map(|field| {
+        let whose = if field.is_guarded() {
+            " of other users"
+        } else {
+            ""
+        };
+        field.column_heading() + whose
+    });
     let mut screen = Screen {
         lookup,
         writer,
@@ -137,7 +145,7 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
         tree_of_ps,
         exited: args.exited,
         repeated: args.interval.is_some(),
-        guarded: guarded.map(Field::column_heading),
+        guarded,
         quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
         warns: !args.quiet,
         redraw: Redraw::new(args.interval.is_some() && is_table),

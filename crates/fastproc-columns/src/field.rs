@@ -64,6 +64,7 @@ pub struct Field<S: Subject = Processes> {
     /// The type of its values, if it is not that of the unit.
     kind: Option<Kind>,
     guarded: bool,
+    root_only: bool,
     follows: Follows,
     /// Whether it is known only over an interval.
     pub is_rate: bool,
@@ -99,6 +100,7 @@ impl<S: Subject> Field<S> {
             unit,
             kind: None,
             guarded: false,
+            root_only: false,
             follows: Follows::More,
             is_rate: false,
             is_name: false,
@@ -139,6 +141,11 @@ impl<S: Subject> Field<S> {
 
     const fn guarded(mut self) -> Self {
         self.guarded = true;
+        self
+    }
+
+    const fn root_only(mut self) -> Self {
+        self.root_only = true;
         self
     }
 
@@ -191,6 +198,11 @@ impl<S: Subject> Field<S> {
     /// Whether reading it needs ptrace access to the process.
     pub const fn is_guarded(&self) -> bool {
         self.guarded
+    }
+
+    /// Whether it comes from files that only root may read.
+    pub const fn is_root_only(&self) -> bool {
+        self.root_only
     }
 
     /// Whether the value of a row of a process follows from its record alone; with `changes`, from its record and its change,

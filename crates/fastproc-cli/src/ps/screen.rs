@@ -43,11 +43,11 @@ pub struct Screen {
     pub exited: bool,
     /// Whether there are several snapshots.
     pub repeated: bool,
-    /// The heading of a field that only a process's owner and root may see, of a column or in the filter.
+    /// The values of a column or in the filter that only root, and for some fields a process's owner, may see.
     pub guarded: Option<String>,
     /// Whether to print no summary.
     pub quiet: bool,
-    /// Whether to print it nevertheless if exits were lost or processes are left out.
+    /// Whether to print it nevertheless if exits were lost, processes are left out, or no row matched what is not known.
     pub warns: bool,
     /// Draws tables over one another, if they are.
     pub redraw: Option<Redraw>,
@@ -129,7 +129,9 @@ impl Screen {
             boottime_ns: self.repeated.then_some(stats.boottime_ns),
             shown: Box::new(sorted),
         };
-        let is_wrong = stats.left_out > 0 || self.exited && stats.lost_exits > 0;
+        let is_wrong = stats.left_out > 0
+            || self.exited && stats.lost_exits > 0
+            || shown == 0 && summary.hidden.is_some();
         let mut summary = Some(summary).filter(|_| !self.quiet || (is_wrong && self.warns));
         if let Some(redraw) = &mut self.redraw {
             let mut table = Vec::new();

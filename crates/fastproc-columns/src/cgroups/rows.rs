@@ -7,6 +7,7 @@ use fastproc::cgroups::{Baseline, Cgroup, Changes, Snapshot, StatLine, record::M
 use super::{Cgroups, Filter, Lookup, Sort};
 use crate::{
     Forest, Sorter,
+    field::Subject as _,
     value::{Unit, Value},
 };
 
@@ -279,6 +280,21 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Of a tree, keeps the rows that are the first by `sort`, and their ancestors.
+    pub fn keep_first(&mut self, sort: &Sort, top: usize) {
+        let mut sorter = Sorter::default();
+        let first = sorter.first(sort, top, self.rows.as_slice(), &mut Lookup::default());
+        let mut kept: HashSet<u64> = first.map(|row| row.cgroup.id()).collect();
+        // In reverse order descendants come before their ancestors.
+        for row in self.rows.iter().rev() {
+            if kept.contains(&row.cgroup.id()) {
+                kept.insert(Cgroups::parent(row));
+            }
+        }
+        self.rows.retain(|row| kept.contains(&row.cgroup.id()));
+        self.nest();
+    }
+
     /// A line with totals. Of nested cgroups only the outermost counts, but the root only for what it has: it lacks some files.
     pub fn total(&self) -> String {
         let (mut memory, mut cpu, mut processes) = (None, None, None);
@@ -310,7 +326,8 @@ impl<'a> Rows<'a> {
             cpu = root.changes.cpu.or(cpu);
             processes = root.processes.or(processes);
         }
-        let mut text = format!("{} cgroups", self.iter().len()).into_bytes();
+        let noun = if self.len() == 1 { "cgroup" } else { "cgroups" };
+        let mut text = format!("{} {noun}", self.len()).into_bytes();
         if self.left_out > 0 {
             let left_out = format!(", {} left out with those below them", self.left_out);
             text.extend_from_slice(left_out.as_bytes());
@@ -358,10 +375,11 @@ mod tests {
             .expect("it is a folder");
         let snapshot = cgroups.snapshot().expect("it is a folder");
         let path = find("path").expect("a column");
-        let shown = |filter: &str| {
+        let first = |filter: &str, top| {
             let mut rows = Rows::new(snapshot, None, None);
             let filter = (!filter.is_empty()).then(|| filter.parse().expect("a filter"));
             rows.arrange(None, Some(&HashSet::new()), filter.as_ref());
+            rows.keep_first(&"-depth".parse().expect("a field"), top);
             let lines = rows.iter().map(|row| {
                 let mut text = Vec::new();
                 path.write_for_table(row, &mut Lookup::default(), &mut text);
@@ -369,6 +387,7 @@ mod tests {
             });
             lines.collect::<Vec<_>>()
         };
+        let shown = |filter| first(filter, usize::MAX);
         let all = [
             "/",
             "  a",
@@ -380,6 +399,8 @@ mod tests {
             "    c",
         ];
         assert_eq!(shown(""), all);
+        assert_eq!(first("", 1), all[..5]);
+        assert_eq!(first("", 0), [""; 0]);
         assert_eq!(shown("name == c"), ["/a/b/c", "/ab/c"]);
         assert_eq!(
             shown("name == a || name == c || name == d"),
@@ -402,7 +423,7 @@ mod tests {
         let mut cgroups = builder.open_recorded(&folder).expect("it is a folder");
         let snapshot = cgroups.snapshot().expect("it is a folder");
         let total = Rows::new(snapshot, None, None).total();
-        assert_eq!(total, "1 cgroups, 1 left out with those below them");
+        assert_eq!(total, "1 cgroup, 1 left out with those below them");
         let _ = std::fs::remove_dir_all(folder);
     }
 

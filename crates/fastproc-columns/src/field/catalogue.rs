@@ -389,14 +389,15 @@ pub static FIELDS: &[Field] = &[
     cgroup("container", Unit::Text, "id of the container, or its name for LXC and systemd-nspawn; a table shows 12 digits", containers::id)
         .also(&["container_id"])
         .in_table(containers::short_id),
-    cgroup("container_name", Unit::Text, "name of the container; root only", |s, lookup| containers::label(s, lookup, |of| &of.name)),
-    cgroup("pod", Unit::Text, "name of the pod; root only", |s, lookup| containers::label(s, lookup, |of| &of.pod)).also(&["pod_name"]),
+    cgroup("container_name", Unit::Text, "name of the container; root only", |s, lookup| containers::label(s, lookup, |of| &of.name)).root_only(),
+    cgroup("pod", Unit::Text, "name of the pod; root only", |s, lookup| containers::label(s, lookup, |of| &of.pod)).root_only().also(&["pod_name"]),
     cgroup("pod_uid", Unit::Text, "UID of the pod", containers::pod_uid),
     cgroup("namespace", Unit::Text, "Kubernetes namespace of the pod; root only", |s, lookup| {
         containers::label(s, lookup, |of| &of.namespace)
     })
+    .root_only()
     .also(&["pod_namespace"]),
-    cgroup("image", Unit::Text, "image of the container; root only", |s, lookup| containers::label(s, lookup, |of| &of.image)),
+    cgroup("image", Unit::Text, "image of the container; root only", |s, lookup| containers::label(s, lookup, |of| &of.image)).root_only(),
     cgroup("runtime", Unit::Text, "what made the container: docker, containerd, cri-o, podman, lxc or nspawn, if its cgroup says it", containers::runtime),
     cgroup("machine", Unit::Text, "machine of systemd-machined: a container of systemd-nspawn, or a virtual machine of libvirt", containers::machine),
     cgroup("cgroup_memory_max", Unit::Bytes, "smallest limit of memory of its cgroup and of those above it", limits::memory).heading("MEMMAX"),

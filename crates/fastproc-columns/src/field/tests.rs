@@ -137,6 +137,14 @@ fn values_for_tracers_are_guarded() {
 }
 
 #[test]
+fn the_help_of_a_field_says_that_only_root_knows_it() {
+    for field in FIELDS {
+        let says_so = field.help.ends_with("root only");
+        assert_eq!(field.is_root_only(), says_so, "{}", field.name);
+    }
+}
+
+#[test]
 fn no_two_fields_share_a_name() {
     let mut names = HashSet::new();
     for field in FIELDS {
