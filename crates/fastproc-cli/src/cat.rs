@@ -320,7 +320,7 @@ fn not_rendered(path: &Path) -> io::Error {
     match fs::metadata(path) {
         Ok(_) => io::Error::new(
             io::ErrorKind::Unsupported,
-            "fastproc cat reads processes and counters of the machine only; --proc prints this file like cat",
+            "fastproc cat makes stat, statm and status of a process, and counters of the machine; --proc prints this file like cat",
         ),
         Err(error) => error,
     }

@@ -1,6 +1,6 @@
 //! Names of fields: for shells to complete, and as `--fields help` lists them.
 
-use std::{ffi::OsStr, marker::PhantomData};
+use std::ffi::OsStr;
 
 use clap::{
     Arg, Command, Error,
@@ -13,15 +13,22 @@ use crate::paragraphs;
 
 /// Parses with another parser, and lists names of fields.
 #[derive(Clone)]
-pub struct Completed<S, P> {
+pub struct Completed<S: Subject, P> {
     parser: P,
-    subject: PhantomData<fn() -> S>,
+    fields: fn() -> Vec<&'static Field<S>>,
+}
+
+impl<S: Subject, P> Completed<S, P> {
+    /// Lists only these fields.
+    pub fn of(self, fields: fn() -> Vec<&'static Field<S>>) -> Self {
+        Self { fields, ..self }
+    }
 }
 
 /// Adds names of fields to a parser, which may take other values, too.
 pub fn completed<S: Subject, P: TypedValueParser>(parser: P) -> Completed<S, P> {
-    let subject = PhantomData;
-    Completed { parser, subject }
+    let fields = || S::fields().iter().collect();
+    Completed { parser, fields }
 }
 
 impl<S: Subject + Clone + 'static, P: TypedValueParser> TypedValueParser for Completed<S, P> {
@@ -34,7 +41,7 @@ impl<S: Subject + Clone + 'static, P: TypedValueParser> TypedValueParser for Com
         value: &OsStr,
     ) -> Result<P::Value, Error> {
         if value == "help" {
-            let list = lines::<S>(|_| String::new(), usize::MAX);
+            let list = lines((self.fields)(), |_| String::new(), usize::MAX);
             let mut help = Error::new(ErrorKind::DisplayHelp);
             help.insert(ContextKind::Custom, ContextValue::String(list));
             return Err(help);
@@ -43,8 +50,8 @@ impl<S: Subject + Clone + 'static, P: TypedValueParser> TypedValueParser for Com
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let value = |field: &Field<S>| PossibleValue::new(field.name).help(field.help);
-        Some(Box::new(S::fields().iter().map(value)))
+        let value = |field: &'static Field<S>| PossibleValue::new(field.name).help(field.help);
+        Some(Box::new((self.fields)().into_iter().map(value)))
     }
 }
 
@@ -52,9 +59,13 @@ impl<S: Subject + Clone + 'static, P: TypedValueParser> TypedValueParser for Com
 const INDENT: usize = 28;
 
 /// A line for each field, with its marks and its other names. What is longer than `width` goes on below its description.
-pub fn lines<S: Subject>(marks: impl Fn(&Field<S>) -> String, width: usize) -> String {
+pub fn lines<S: Subject>(
+    fields: impl IntoIterator<Item = &'static Field<S>>,
+    marks: impl Fn(&Field<S>) -> String,
+    width: usize,
+) -> String {
     let mut lines = String::new();
-    for field in S::fields() {
+    for field in fields {
         let heading = field.column_heading();
         let is_heading = |name: &str| heading.eq_ignore_ascii_case(name);
         let mut others = field.aliases.to_vec();

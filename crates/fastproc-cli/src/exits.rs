@@ -35,6 +35,7 @@ use crate::{
         selection::{Select, Selection},
     },
     terminal,
+    usage::unknown_field,
 };
 
 const AFTER_HELP: &str = "\
@@ -47,12 +48,10 @@ Examples:
 See --help for fields, the columns of --summary, privileges and the exit status.";
 
 const AFTER_LONG_HELP: &str = "\
-Fields and filters are those of fastproc ps; see fastproc ps --help. For an exited process these
-fields are known: pid, ppid, comm, cmdline, cmdline_cut, user, ruser, group, rgroup, cgroup_id,
-cgroup and container (while the cgroup exists), starttime, start, ended, etime (its lifetime), time,
-utime, stime, guest_time, pcpu (over its lifetime), the times and faults of its children (cutime …),
-minflt, majflt, nvcsw, nivcsw, vmhwm (its largest resident memory), the fields of its I/O, flags,
-status, exit_code and final. The other fields are unknown, and refused as columns and in filters.
+Fields and filters are those of fastproc ps, as far as an exited process has them: --fields help
+lists these, and others are refused. etime is its lifetime, pcpu covers it, vmhwm is its largest
+resident memory, and cutime and the like are those of its children. cgroup and container are known
+while the cgroup exists.
 
 cmdline has the arguments with which the process executed its program; if it executed nothing, those
 of the process that forked it. It is unknown if that exec or the fork was not recorded, for example
@@ -113,7 +112,7 @@ Exit status:
 #[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
-    /// Show these columns, as for fastproc ps.
+    /// Show these fields, as for fastproc ps.
     ///
     /// The default is ended,pid,ppid,user,etime,time,vmhwm,status,cmdline. With --execs, it begins with event.
     #[arg(
@@ -121,7 +120,7 @@ pub struct Args {
         long = "fields",
         value_name = "FIELD,…",
         value_delimiter = ',',
-        value_parser = field_parser(),
+        value_parser = field_parser().of(known::listed),
         hide_possible_values = true
     )]
     fields: Vec<Column>,
@@ -142,7 +141,7 @@ pub struct Args {
     duration: Option<Duration>,
 
     /// At the end, print one table of all that ended, sorted by these fields; a minus sign puts the largest value first.
-    #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true, conflicts_with = "execs", value_parser = sort_parser(), hide_possible_values = true)]
+    #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true, conflicts_with = "execs", value_parser = sort_parser().of(known::listed), hide_possible_values = true)]
     sort: Option<String>,
 
     /// At the end, print one table with the first N rows; the default order is -time.
@@ -176,7 +175,10 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let gathered = match (args.summary, sort, args.top) {
         (true, ..) => Some(Gathered::names(sort, top)?),
         (false, None, None) => None,
-        _ => Some(Gathered::all(sort, top)?),
+        _ => {
+            let all = Gathered::all(sort, top);
+            Some(all.map_err(|error| unknown_field(error.to_string(), "--sort"))?)
+        }
     };
     let format = match args.written.format() {
         Format::Json if gathered.is_none() => Format::Ndjson,
@@ -199,7 +201,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     // Before privileges are dropped, and before any signal can be missed.
     let stops = Stops::new()?;
     let host = Host::read()?;
-    known::check(looked_at.into_iter(), args.execs, &host)?;
+    known::check(looked_at.into_iter(), args.execs)?;
     let began_ns = now_ns(&host);
     let mut feed = Feed::open(args.execs, cmdlines)?;
     privileges::drop()?;

@@ -10,7 +10,11 @@ pub use fastproc::error_chain as chain;
 /// An error and its causes for standard error. What the verifier of BPF programs says has many lines; each line after the
 /// first is indented, so that no name in it passes for another message.
 pub fn shown(error: &(dyn Error + 'static)) -> String {
-    let text = chain(error);
+    let mut text = chain(error);
+    // Whatever writes to a file names it.
+    if io_kind(error) == Some(io::ErrorKind::StorageFull) {
+        text.insert_str(0, "cannot write to standard output: ");
+    }
     let mut lines = text.split('\n').map(fastproc::log_line);
     let mut shown = lines.next().unwrap_or_default();
     for line in lines {
@@ -30,13 +34,14 @@ pub fn is_broken_pipe(failure: &(dyn Error + 'static)) -> bool {
     };
     causes(failure)
         .take_while(|error| !of_library(error))
-        .any(|error| {
-            let io = error.downcast_ref().map(io::Error::kind);
-            let json = error
-                .downcast_ref()
-                .and_then(serde_json::Error::io_error_kind);
-            io.or(json) == Some(io::ErrorKind::BrokenPipe)
-        })
+        .any(|error| io_kind(error) == Some(io::ErrorKind::BrokenPipe))
+}
+
+/// The kind of an error of the system, without its causes.
+fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
+    let io = error.downcast_ref().map(io::Error::kind);
+    let json = error.downcast_ref();
+    io.or_else(|| json.and_then(serde_json::Error::io_error_kind))
 }
 
 fn causes<'e>(

@@ -1,5 +1,7 @@
 //! Joins the lines of help texts to paragraphs, so that they fit a terminal of any width, and man pages.
 
+use std::fmt;
+
 /// The longest line of a text in the sources.
 const WIDTH: usize = 100;
 
@@ -57,6 +59,17 @@ fn is_row(line: &str) -> bool {
 /// How many spaces a line begins with.
 pub fn indentation(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
+}
+
+/// A count, with its noun in singular and plural.
+pub struct Counted<N>(pub N, pub &'static str, pub &'static str);
+
+impl<N: fmt::Display + PartialEq + From<bool>> fmt::Display for Counted<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(number, one, many) = self;
+        let is_one = *number == N::from(true);
+        write!(f, "{number} {}", if is_one { one } else { many })
+    }
 }
 
 #[cfg(test)]

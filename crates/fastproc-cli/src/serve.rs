@@ -290,7 +290,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             descriptors::raise_limit(taken)?;
             give_up_root(args, &[service.source()], true)?;
             confine();
-            say(&format!("serving snapshots, from {}", service.source()));
+            say(&args.socket.start_line(&service));
             socket::run(service)
         }
         service => serve_metrics(args, service, hung_up),
@@ -396,6 +396,7 @@ fn serve_metrics(
     let service = service.map(|mut service| {
         service.collects_for(serving.pid());
         metrics.tell_of(socket::Counted(service.figures()));
+        say(&args.socket.start_line(&service));
         socket::start(service)
     });
     let service = service.transpose()?;
@@ -450,12 +451,10 @@ fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCo
 
 fn open(settings: Settings) -> Result<Exporter, Failure> {
     let exporter = Exporter::open(settings)?;
+    let mut told = Vec::new();
     for refusal in exporter.refused() {
-        let (source, error) = (refusal.source, refusal.error.to_string());
-        say(&format!(
-            "source {source} cannot be used: {}",
-            first_line(&error)
-        ));
+        let why = why(&refusal.error.to_string(), &mut told);
+        say(&format!("source {} cannot be used{why}", refusal.source));
     }
     let unseen = exporter.unseen();
     if !unseen.is_empty() {
@@ -467,10 +466,8 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
     }
     if let Some(cgroups) = exporter.cgroups() {
         if let Some(error) = cgroups.refusal() {
-            say(&format!(
-                "cgroups are read from files: {}",
-                first_line(&chain(error))
-            ));
+            let why = why(&chain(error), &mut told);
+            say(&format!("cgroups are read from files{why}"));
         }
         let absent = cgroups.absent_controllers();
         if !absent.is_empty() {
@@ -481,15 +478,20 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
         }
     }
     if let Some(error) = exporter.exits_refused() {
+        let why = why(&error.to_string(), &mut told);
         say(&format!(
-            "what lives and dies between two scrapes is not counted: {}",
-            first_line(&error.to_string())
+            "what lives and dies between two scrapes is not counted{why}"
         ));
     }
     Ok(exporter)
 }
 
-/// The reason alone: the verifier of BPF programs has more to say.
-fn first_line(error: &str) -> &str {
-    error.lines().next().unwrap_or_default()
+/// A reason and its advice, once. The first line alone: the verifier of BPF programs has more to say.
+fn why(error: &str, told: &mut Vec<String>) -> String {
+    let line = error.lines().next().unwrap_or_default();
+    if told.iter().any(|told| told == line) {
+        return ", for the same reason".into();
+    }
+    told.push(line.into());
+    format!(": {line}")
 }

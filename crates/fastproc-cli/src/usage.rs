@@ -108,6 +108,14 @@ fn wrong_number(error: &Error) -> Option<String> {
     ))
 }
 
+/// The message for an unknown field: what lists all, unless it has a similar one.
+pub fn unknown_field(mut problem: String, option: &str) -> String {
+    if !problem.contains("did you mean") {
+        problem.extend(["; ", option, " help lists all fields"]);
+    }
+    problem
+}
+
 /// The message for a value that cannot be parsed: what the parser says, which may repeat the value.
 fn wrong_value(error: &Error) -> Option<String> {
     let problem = error.source()?.to_string();
@@ -115,8 +123,8 @@ fn wrong_value(error: &Error) -> Option<String> {
     let option = text(error, ContextKind::InvalidArg)?.split(' ').next()?;
     Some(if problem.contains('\n') {
         problem
-    } else if problem.starts_with("there is no field") && !problem.contains("did you mean") {
-        format!("{problem}; {option} help lists all fields")
+    } else if problem.starts_with("there is no field") {
+        unknown_field(problem, option)
     } else if problem.contains(&format!("'{value}'")) {
         problem
     } else {

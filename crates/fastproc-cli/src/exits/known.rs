@@ -14,28 +14,35 @@ struct Unknown {
 }
 
 /// Checks that an exited process can have all of these fields.
-pub fn check(
-    mut fields: impl Iterator<Item = &'static Field>,
-    execs: bool,
-    host: &Host,
-) -> Result<(), Failure> {
-    let mut lookup = Lookup::new(host, true)?;
-    let mut may_be_known = |field: &Field, execs: bool| {
-        // A process that executed a program is still in /proc, where fields of no group are read. The fields of a cgroup
-        // are found by its id, while it exists.
-        let may_be_read = execs && field.needs.is_empty() || field.needs == Fields::CGROUP;
-        may_be_read || is_known(field, &mut lookup)
-    };
-    let Some(unknown) = fields.find(|field| !may_be_known(field, execs)) else {
+pub fn check(mut fields: impl Iterator<Item = &'static Field>, execs: bool) -> Result<(), Failure> {
+    let known = known(execs)?;
+    let is_known = |field: &Field| known.iter().any(|known| known.name == field.name);
+    let Some(unknown) = fields.find(|field| !is_known(field)) else {
         return Ok(());
     };
-    let known = FIELDS.iter().filter(|field| may_be_known(field, execs));
-    let known: Vec<_> = known.map(|field| field.name).collect();
+    let known = known.iter().map(|field| field.name);
     Err(Unknown {
         name: unknown.name,
         known: paragraphs::wrap(" ".into(), known, 2, 78),
     }
     .into())
+}
+
+/// The fields that an exited process can have; all where that cannot be found out.
+pub fn listed() -> Vec<&'static Field> {
+    known(false).unwrap_or_else(|_| FIELDS.iter().collect())
+}
+
+/// The fields that an exited process can have, and with `execs` one that executes a program.
+fn known(execs: bool) -> Result<Vec<&'static Field>, Failure> {
+    let mut lookup = Lookup::new(&Host::read()?, true)?;
+    let may_be_known = |field: &&Field| {
+        // A process that executed a program is still in /proc, where fields of no group are read. The fields of a cgroup
+        // are found by its id, while it exists.
+        let may_be_read = execs && field.needs.is_empty() || field.needs == Fields::CGROUP;
+        may_be_read || is_known(field, &mut lookup)
+    };
+    Ok(FIELDS.iter().filter(may_be_known).collect())
 }
 
 /// Whether the field has a value for an exit with all that an exit can have.
@@ -68,7 +75,6 @@ mod tests {
 
     #[test]
     fn a_filter_compares_what_an_exited_process_has() {
-        let host = Host::read().expect("a machine");
         let checked = |name: &str, execs| {
             let text = match field::find(name).map(|field| field.unit) {
                 Ok(Unit::Text) => format!("pid > 1 || {name} =~ x"),
@@ -80,7 +86,7 @@ mod tests {
                 _ => format!("{name} > 1"),
             };
             let filter: Filter = text.parse().unwrap_or_else(|error| panic!("{error}"));
-            check(filter.fields().into_iter(), execs, &host)
+            check(filter.fields().into_iter(), execs)
         };
         for field in KNOWN.split_whitespace().filter(|&field| field != "cmdline") {
             assert!(checked(field, false).is_ok(), "{field}");

@@ -25,11 +25,11 @@ pub struct Args {
     #[arg(value_name = "WORD")]
     pub(super) words: Vec<String>,
 
-    /// Show these columns.
+    /// Show these fields.
     ///
-    /// Columns are fields, named as in proc(5) or ps(1), or as their headings; see Fields below, or --fields help. The option can be
+    /// They are named as in proc(5) or ps(1), or as their headings; see Fields below, or --fields help. The option can be
     /// repeated.
-    /// Only the fields that the columns, --sort and --filter name are read.
+    /// Only these fields, and those that --sort and --filter name, are read.
     ///
     /// The default is pid, user, state, pcpu, pmem, rss, vsize, threads, etime, time and comm. A narrow terminal gets as many
     /// of these as fit, from the left, and comm.

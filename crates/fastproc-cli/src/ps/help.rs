@@ -1,10 +1,10 @@
 //! The help of `fastproc ps` beyond its options.
 
 use clap::builder::{StringValueParser, TypedValueParser};
-use fastproc_columns::{Field, Processes};
+use fastproc_columns::{FIELDS, Field, Processes};
 
 use crate::{
-    completed::{completed, lines},
+    completed::{Completed, completed, lines},
     format::Column,
 };
 
@@ -127,16 +127,16 @@ pub fn long() -> String {
         let marks = marks.iter().filter(|(is, _)| *is);
         marks.map(|&(_, mark)| mark).collect()
     };
-    LONG.replace("{fields}\n", &lines(marks, 98))
+    LONG.replace("{fields}\n", &lines(FIELDS, marks, 98))
         .replace("{rule}\n", RULE)
 }
 
 /// Parses the name of a field.
-pub fn field_parser() -> impl TypedValueParser<Value = Column> {
+pub fn field_parser() -> Completed<Processes, impl TypedValueParser<Value = Column>> {
     completed::<Processes, _>(str::parse::<Column>)
 }
 
 /// Takes any order, because its names depend on other options.
-pub fn sort_parser() -> impl TypedValueParser<Value = String> {
+pub fn sort_parser() -> Completed<Processes, impl TypedValueParser<Value = String>> {
     completed::<Processes, _>(StringValueParser::new())
 }

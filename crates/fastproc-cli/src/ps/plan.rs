@@ -2,7 +2,7 @@
 //! ps(1).
 
 use fastproc::Fields;
-use fastproc_columns::Sort;
+use fastproc_columns::{Sort, UnknownField};
 
 use super::{
     args::Args,
@@ -15,6 +15,7 @@ use crate::{
     format::{Column, Follows, Format, Layout, RowWriter},
     redraw::Redraw,
     terminal,
+    usage::unknown_field,
 };
 
 /// A combination of arguments that is not possible.
@@ -240,7 +241,8 @@ impl Args {
             format!("{by_parents}{sort}").parse()?
         } else {
             let own = sort.parse::<Sort>();
-            own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| error))?
+            let unknown = |error: UnknownField| unknown_field(error.to_string(), "--sort");
+            own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| unknown(error)))?
         };
         let headings = !(self.written.no_headers || words.no_headings);
         let writer: Box<dyn RowWriter> = if is_table_of_ps {

@@ -7,6 +7,8 @@ use std::{
 
 use fastproc::{Collector, Snapshot};
 
+use crate::paragraphs::Counted;
+
 /// Why a better source is not used, if it is not: the first line of the first refusal.
 pub fn fallback(collector: &Collector) -> Option<String> {
     let refusal = collector.refused().first()?;
@@ -26,7 +28,7 @@ pub struct Summary<'a> {
     pub shown: usize,
     /// Whether each row is a thread.
     pub threads: bool,
-    /// The heading of a column that others' processes do not show to this user.
+    /// The values that this user may not see, as in `EXE of other users`.
     pub hidden: Option<&'a str>,
     /// Whether the height of the terminal limits the rows.
     pub is_cut: bool,
@@ -100,31 +102,21 @@ impl fmt::Display for Summary<'_> {
             f.write_str(if self.is_cut { "; -e shows all" } else { "" })?;
         }
         if stats.lost_exits > 0 {
-            let lost = stats.lost_exits as usize;
-            write!(f, "; {} lost", Counted(lost, "exit", "exits"))?;
+            let lost = Counted(stats.lost_exits, "exit", "exits");
+            write!(f, "; {lost} lost")?;
         }
         if stats.left_out > 0 {
-            let left_out = Counted(stats.left_out as usize, "process", "processes");
+            let left_out = Counted(stats.left_out, "process", "processes");
             write!(
                 f,
                 "; {left_out} left out, whose text in /proc cannot be parsed"
             )?;
         }
-        if let Some(heading) = self.hidden {
-            write!(f, "; {heading} of other users is known to root only")?;
+        if let Some(values) = self.hidden {
+            write!(f, "; {values} is known to root only")?;
         }
         self.fallback
             .map_or(Ok(()), |fallback| write!(f, "; {fallback}"))
-    }
-}
-
-/// A count, with its noun in singular and plural.
-struct Counted(usize, &'static str, &'static str);
-
-impl fmt::Display for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(number, one, many) = *self;
-        write!(f, "{number} {}", if number == 1 { one } else { many })
     }
 }
 
@@ -149,12 +141,12 @@ mod tests {
             ended: Some(2),
             shown,
             threads: false,
-            hidden: None,
+            hidden: Some("EXE of other users"),
             is_cut: false,
             fallback: Some("why"),
         };
         let read = "fastproc: read 3 processes and 2 exits from bpf (3 from /proc) in 1.500 ms";
-        let rest = "; 1 exit lost; 4 processes left out, whose text in /proc cannot be parsed; why";
+        let rest = "; 1 exit lost; 4 processes left out, whose text in /proc cannot be parsed; EXE of other users is known to root only; why";
         assert_eq!(summary(5).line(), format!("{read}{rest}"));
         assert_eq!(summary(4).line(), format!("{read}, showed 4{rest}"));
     }

@@ -96,6 +96,15 @@ impl SocketArgs {
         Ok(Some((service, settings.descriptors())))
     }
 
+    /// Says where snapshots are served.
+    pub fn start_line(&self, service: &Service) -> String {
+        let socket = self.socket.as_ref().map_or_else(
+            || "the socket of systemd".into(),
+            |path| path.display().to_string(),
+        );
+        format!("serving snapshots at {socket}, from {}", service.source())
+    }
+
     /// Prints the status of the service that listens at the socket.
     pub fn print_status(&self) -> Result<ExitCode, Failure> {
         standard::output()?;
@@ -109,6 +118,7 @@ impl SocketArgs {
         if self.json {
             writeln!(out, "{status}")?;
         } else {
+            writeln!(out, "{:<24} {}", "socket", path.display())?;
             let status: serde_json::Value = serde_json::from_str(&status)?;
             write_status(&mut out, "", &status)?;
         }
@@ -161,6 +171,7 @@ fn write_status(
         serde_json::Value::String(text) => {
             writeln!(out, "{:<24} {text}", name.replace('_', " "))?;
         }
+        serde_json::Value::Null => writeln!(out, "{:<24} -", name.replace('_', " "))?,
         value => writeln!(out, "{:<24} {value}", name.replace('_', " "))?,
     }
     Ok(())

@@ -31,7 +31,7 @@ use super::{
     progress::{Outcome, Progress},
     tally::Counts,
 };
-use crate::{Failure, privileges};
+use crate::{Failure, paragraphs::Counted, privileges};
 
 /// Cgroups around one snapshot: few, so that little changes while their files are read.
 const BATCH: usize = 8;
@@ -397,7 +397,7 @@ impl Report {
             compared: self.compared,
             equal: self.files.iter().map(|file| file.counts.equal).sum(),
             wrong: self.wrong,
-            of: format!("{} cgroups", self.cgroups),
+            of: Counted(self.cgroups, "cgroup", "cgroups").to_string(),
             is_ended,
         };
         writeln!(out, "{outcome}")?;
@@ -426,9 +426,9 @@ impl Report {
         }
         writeln!(
             out,
-            "by {} in {} rounds; {} values changed meanwhile and prove nothing{}",
+            "by {} in {}; {} changed meanwhile, which proves nothing{}",
             self.source,
-            self.rounds,
+            Counted(self.rounds, "round", "rounds"),
             self.in_motion,
             super::more(verbose),
         )

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::{
     output::TextOrJson,
+    paragraphs::Counted,
     source::{IrqsLatency, Source},
 };
 
@@ -42,6 +43,7 @@ use self::{
 ///
 /// The exit status is 0 if nothing was wrong, 1 if a value was wrong or nothing was compared, and 2 if the command could not run.
 #[derive(clap::Args, Clone, Debug)]
+#[command(mut_arg("stat_irqs_latency", |arg| arg.hide(true)))]
 #[command(after_help = "Examples:
   fastproc verify
       Compare all processes five times
@@ -148,10 +150,7 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     let (source, processes, tally) = processes::compare(kind, pids, args.rounds, &mut progress)?;
     if args.pids.is_some() && tally.total().compared == 0 {
         // Nothing can be reported if standard error is closed.
-        let _ = writeln!(
-            io::stderr(),
-            "fastproc: nothing was compared: none of these processes exists"
-        );
+        let _ = writeln!(io::stderr(), "fastproc: none of these processes exists");
     }
     let counters = match &counters {
         Some(counters) => counters::compare(counters, args.rounds, &mut progress)?,
@@ -253,7 +252,10 @@ fn print(
         compared: report.compared,
         equal: report.equal,
         wrong: report.wrong,
-        of: format!("{} processes{machine}", report.processes),
+        of: format!(
+            "{}{machine}",
+            Counted(report.processes, "process", "processes")
+        ),
         is_ended,
     };
     writeln!(out, "{outcome}")?;
@@ -287,16 +289,19 @@ fn print(
     if report.missing > 0 {
         writeln!(
             out,
-            "missing: {} processes that /proc lists",
-            report.missing
+            "missing: {} that /proc lists",
+            Counted(report.missing, "process", "processes")
         )?;
+    }
+    if report.compared == 0 {
+        return Ok(());
     }
     let is_zero = |row: &&FieldRow<'_>| row.counts.nonzero == 0;
     writeln!(
         out,
-        "by {} in {} rounds; {} values changed meanwhile and prove nothing; {} of {} fields were only ever zero{}",
+        "by {} in {}; {} changed meanwhile, which proves nothing; only ever zero: {} of {} fields{}",
         report.source,
-        report.rounds,
+        Counted(report.rounds, "round", "rounds"),
         report.in_motion,
         report.fields.iter().filter(is_zero).count(),
         report.fields.len(),

@@ -189,22 +189,19 @@ fn help_is_complete() {
 
 #[test]
 fn fields_are_listed_with_a_line_each() {
-    for command in ["ps", "top", "exits", "cgroups"] {
+    for (command, name, heading) in [
+        ("ps", "num_threads", "THR"),
+        ("top", "num_threads", "THR"),
+        ("exits", "lstart", "STARTED"),
+        ("cgroups", "working_set", "WORKING"),
+    ] {
         let list = output(&[command, "--fields", "help"]);
-        let name = if command == "cgroups" {
-            "working_set"
-        } else {
-            "num_threads"
-        };
-        let line = list
-            .lines()
-            .find(|line| line.trim_start().starts_with(name));
-        let heading = if command == "cgroups" {
-            "WORKING"
-        } else {
-            "THR"
-        };
+        let mut lines = list.lines().map(str::trim_start);
+        let line = lines.find(|line| line.starts_with(name));
         assert!(line.is_some_and(|line| line.contains(heading)), "{list}");
+        // An exited process and a cgroup have none.
+        let has_threads = name == "num_threads";
+        assert_eq!(list.contains("num_threads"), has_threads, "{list}");
     }
 }
 

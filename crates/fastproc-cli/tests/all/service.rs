@@ -148,6 +148,8 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
         let ended = service.wait_with_output().expect("it ends by itself");
         let text = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{text}");
+        let says = "serving snapshots at the socket of systemd, from";
+        assert!(text.contains(says), "{text}");
     }
     // Another descriptor is refused.
     let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --no-metrics";

@@ -262,6 +262,8 @@ fn without_privileges_it_serves_what_proc_shows_and_says_so() {
         stderr.contains("cannot be used"),
         "why BPF is not used is not stderr: {stderr}"
     );
+    // What helps is said once.
+    assert_eq!(stderr.matches("setcap").count(), 1, "{stderr}");
     let metrics = server.scrape();
     let source = metrics.labels("fastproc_source_info");
     assert_eq!(source["source"], "procfs");
