@@ -142,7 +142,7 @@ impl Exporter {
         let describer = Describer::new(collector.host(), names.clone())?;
         let cgroups = settings
             .cgroups
-            .map(|settings| CgroupMetrics::open(settings, names));
+            .map(|settings| CgroupMetrics::open(settings, names, machine.clone()));
         let cgroups = cgroups.transpose()?;
         let others = cgroups.as_ref().map(CgroupMetrics::families);
         let others = others.unwrap_or_default();
@@ -272,7 +272,7 @@ impl Exporter {
                 }
                 self.host_metrics.count(&snapshot);
                 if let Some(cgroups) = &mut self.cgroups {
-                    cgroups.count(&snapshot);
+                    cgroups.count(&snapshot, btime);
                 }
                 self.costly.follow(&self.tracker, stats.boottime_ns);
                 self.own.snapshots += 1;

@@ -15,6 +15,9 @@ pub struct CgroupArgs {
     /// Export at most N cgroups: the first ones of the tree.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_cgroups: usize,
+    /// Read the network of each container, as long as its processes live.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
+    cgroup_networks: bool,
 }
 
 impl CgroupArgs {
@@ -23,6 +26,7 @@ impl CgroupArgs {
         self.cgroups.then(|| CgroupSettings {
             source: by_files.then_some(Source::Files),
             most: self.max_cgroups,
+            networks: self.cgroup_networks,
         })
     }
 }

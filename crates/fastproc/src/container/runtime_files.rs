@@ -211,6 +211,7 @@ fn of_bundle(bundle: &Value) -> Labels {
             .or_else(|| text(&["io.kubernetes.cri.sandbox-namespace"])),
         image: text(&[
             "io.kubernetes.cri.image-name",
+            "io.kubernetes.cri.podsandbox.image-name",
             "io.kubernetes.cri-o.ImageName",
         ]),
     }

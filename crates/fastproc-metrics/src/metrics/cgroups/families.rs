@@ -2,7 +2,7 @@
 
 use fastproc::cgroups::record::{Cpu, Device, Memory, Pressure, UNLIMITED};
 
-use super::Row;
+use super::{FileSystem, Own, Row};
 use crate::exposition::{Family, Value};
 
 /// A metric of cgroups. All have the labels of the cgroup, which `family` does not list.
@@ -17,10 +17,16 @@ pub(super) struct Metric {
 pub(super) enum Get {
     /// In the record of a cgroup.
     Row(fn(&Row<'_>) -> Option<Value>),
+    /// Of the processes of the cgroup without those of its descendants.
+    Own(fn(&Own) -> u64),
     /// In a line of memory.stat.
     Stat(&'static str),
     /// A value of each device.
     Device(fn(&Device) -> u64),
+    /// A number of each interface: its place in `Interface::numbers`.
+    Interface(usize),
+    /// A value of each file system of the machine.
+    FileSystem(fn(&FileSystem) -> u64),
 }
 
 macro_rules! metrics {
@@ -42,6 +48,12 @@ metrics! {
     "container_last_seen" Gauge &[],
         "When the cgroup was read, in seconds since 1970.",
         "" => Get::Row(|row| whole(Some(row.seen)));
+    "container_start_time_seconds" Gauge &[],
+        "When the first living process of the container was started, in seconds since 1970. Of other cgroups, as the next.",
+        "" => Get::Row(|row| whole(row.started));
+    "container_creation_time_seconds" Gauge &[],
+        "When the cgroup was made, in seconds since 1970: the earlier of the times of its folder and of cgroup.events.",
+        "" => Get::Row(|row| whole(row.created));
     "container_cpu_usage_seconds_total" Counter &["cpu"],
         "CPU time. The label cpu is always total.",
         ",cpu=\"total\"" => Get::Row(|row| cpu_time(row, |cpu| cpu.usage_ns));
@@ -139,8 +151,8 @@ metrics! {
         "Limit of memory: memory.max; 0 without one.",
         "" => Get::Row(|row| memory_limit(row, Memory::max));
     "container_spec_memory_reservation_limit_bytes" Gauge &[],
-        "Memory that is never reclaimed: memory.min.",
-        "" => Get::Row(|row| memory_limit(row, Memory::min));
+        "Memory that is kept for it: memory.min, which cAdvisor reads; if that is 0, memory.low, where runtimes put a reservation.",
+        "" => Get::Row(|row| Some(limit(reservation(row.memory()?)?)));
     "container_spec_memory_swap_limit_bytes" Gauge &[],
         "Limit of swap: memory.swap.max; 0 without one.",
         "" => Get::Row(|row| memory_limit(row, Memory::swap_max));
@@ -159,9 +171,58 @@ metrics! {
     "container_fs_writes_total" Counter &["device"],
         "Writes to a block device.",
         "" => Get::Device(|device| device.wios);
+    "container_blkio_device_usage_total" Counter &["device", "major", "minor", "operation"],
+        "Bytes read from and written to a block device, by its numbers (operation: Read, Write).",
+        ",operation=\"Read\"" => Get::Device(|device| device.rbytes),
+        ",operation=\"Write\"" => Get::Device(|device| device.wbytes);
+    "container_fs_limit_bytes" Gauge &["device"],
+        "Size of a file system of the machine. This and the next three: of the root only.",
+        "" => Get::FileSystem(FileSystem::size);
+    "container_fs_usage_bytes" Gauge &["device"],
+        "What is not free of it.",
+        "" => Get::FileSystem(FileSystem::used);
+    "container_fs_inodes_total" Gauge &["device"],
+        "Its inodes.",
+        "" => Get::FileSystem(|file_system| file_system.stat.f_files);
+    "container_fs_inodes_free" Gauge &["device"],
+        "Its free inodes.",
+        "" => Get::FileSystem(|file_system| file_system.stat.f_ffree);
+    "container_network_receive_bytes_total" Counter &["interface"],
+        "Bytes that an interface received. This and the next seven: /proc/PID/net/dev, once for each network namespace.",
+        "" => Get::Interface(0);
+    "container_network_receive_packets_total" Counter &["interface"],
+        "Packets that it received.",
+        "" => Get::Interface(1);
+    "container_network_receive_errors_total" Counter &["interface"],
+        "Errors when it received.",
+        "" => Get::Interface(2);
+    "container_network_receive_packets_dropped_total" Counter &["interface"],
+        "Packets that it received and that were dropped.",
+        "" => Get::Interface(3);
+    "container_network_transmit_bytes_total" Counter &["interface"],
+        "Bytes that it sent.",
+        "" => Get::Interface(4);
+    "container_network_transmit_packets_total" Counter &["interface"],
+        "Packets that it sent.",
+        "" => Get::Interface(5);
+    "container_network_transmit_errors_total" Counter &["interface"],
+        "Errors when it sent.",
+        "" => Get::Interface(6);
+    "container_network_transmit_packets_dropped_total" Counter &["interface"],
+        "Packets that were dropped and not sent.",
+        "" => Get::Interface(7);
     "container_processes" Gauge &[],
         "Processes in the cgroup itself, without its descendants.",
-        "" => Get::Row(|row| whole(row.processes));
+        "" => Get::Own(|own| own.processes);
+    "container_tasks_state" Gauge &["state"],
+        "Processes and threads in the cgroup itself that are sleeping, running, stopped or uninterruptible (state).",
+        ",state=\"sleeping\"" => Get::Own(|own| own.tasks[0]),
+        ",state=\"running\"" => Get::Own(|own| own.tasks[1]),
+        ",state=\"stopped\"" => Get::Own(|own| own.tasks[2]),
+        ",state=\"uninterruptible\"" => Get::Own(|own| own.tasks[3]);
+    "container_ulimits_soft" Gauge &["ulimit"],
+        "Soft limit of open files (ulimit: max_open_files) of the first process of a container, and of the root of process 1; -1 without one.",
+        ",ulimit=\"max_open_files\"" => Get::Row(|row| row.open_files.map(Value::Signed));
     "container_threads" Gauge &[],
         "Processes and threads in the cgroup and its descendants: pids.current.",
         "" => Get::Row(|row| Some(Value::Whole(row.cgroup.pids()?.current)));
@@ -206,6 +267,13 @@ fn memory_limit(row: &Row<'_>, of: fn(&Memory) -> Option<u64>) -> Option<Value> 
 
 fn pressure(row: &Row<'_>, of: fn(&Pressure) -> u64) -> Option<Value> {
     Some(Value::Nano(of(row.cgroup.pressure()?)))
+}
+
+fn reservation(memory: &Memory) -> Option<u64> {
+    memory
+        .min()
+        .filter(|&min| min != 0)
+        .or_else(|| memory.low())
 }
 
 /// As cAdvisor has it: 0 stands for none.

@@ -26,16 +26,32 @@ pub(super) struct Labels {
     update: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Kept {
     /// As they stand between the braces.
     text: String,
-    /// It is the cgroup of a container or a pod, whose names may change.
+    /// Where the names of a container begin in it.
+    names_at: usize,
+    /// Those of a cgroup below that of a container, with the names of the container.
+    of_processes: Option<Box<str>>,
+    within: Within,
+    /// It has the names of a container or a pod, which may change.
     has_names: bool,
     /// It is the cgroup of this pod, of which no container was met that has the pod's names.
     nameless: Option<PodUid>,
     /// The last update that met it.
     met: u32,
+}
+
+/// Which cgroups have the names for a cgroup: its own id, or that of an ancestor. 0: none has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Within {
+    /// The one with the names of the container.
+    pub container: u64,
+    /// The one with the names of the pod.
+    pub pod: u64,
+    /// Whether the container is the sandbox of the pod, whose only process keeps its namespaces.
+    pub is_sandbox: bool,
 }
 
 /// Names of pods: the namespace, and the pod.
@@ -71,8 +87,15 @@ impl Labels {
         let mut pods = Pods::new();
         let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
         for cgroup in cgroups {
-            let make = || Kept::new(cgroup.path(), &mut names, &mut pods);
-            kept.entry(cgroup.id()).or_insert_with(make).met = *update;
+            if !kept.contains_key(&cgroup.id()) {
+                // Parents come before their children.
+                let parent = kept.get(&cgroup.record().identity.parent);
+                let new = Kept::new(cgroup.id(), cgroup.path(), parent, &mut names, &mut pods);
+                kept.insert(cgroup.id(), new);
+            }
+            if let Some(kept) = kept.get_mut(&cgroup.id()) {
+                kept.met = *update;
+            }
         }
         kept.retain(|_, kept| kept.met == *update);
         // A pod has its names from its containers, which come after it.
@@ -90,36 +113,57 @@ impl Labels {
     pub(super) fn get(&self, cgroup: Cgroup<'_>) -> &str {
         self.kept.get(&cgroup.id()).map_or("", |kept| &kept.text)
     }
+
+    /// The labels of a value that covers the processes of a cgroup without its descendants: below the cgroup of a container,
+    /// too, they have its names, so that a sum by name has all processes of the container, each once. With crun the
+    /// processes are in a cgroup below, and with systemd in the container they are in many.
+    pub(super) fn of_processes(&self, cgroup: Cgroup<'_>) -> &str {
+        let kept = self.kept.get(&cgroup.id());
+        kept.map_or("", |kept| {
+            kept.of_processes.as_deref().unwrap_or(&kept.text)
+        })
+    }
+
+    /// Which cgroups have the names for this one.
+    pub(super) fn within(&self, cgroup: Cgroup<'_>) -> Within {
+        let kept = self.kept.get(&cgroup.id());
+        kept.map_or_else(Within::default, |kept| kept.within)
+    }
 }
 
 impl Kept {
-    fn new(path: &[u8], names: &mut Names, pods: &mut Pods) -> Self {
-        let text = |bytes: &[u8]| names::text(bytes).into_owned();
+    fn new(
+        id: u64,
+        path: &[u8],
+        parent: Option<&Self>,
+        names: &mut Names,
+        pods: &mut Pods,
+    ) -> Self {
         let mut kept = Self {
-            text: String::new(),
-            has_names: false,
-            nameless: None,
-            met: 0,
+            within: parent.map_or_else(Within::default, |parent| parent.within),
+            ..Self::default()
         };
-        let mut label = |name, value: &str| push(&mut kept.text, name, value);
+        let text = |bytes: &[u8]| names::text(bytes).into_owned();
         let origin = Origin::from_cgroup(path);
-        let outer = Origin::from_cgroup(parent(path));
-        label("id", &text(path));
+        let outer = Origin::from_cgroup(above(path));
+        push(&mut kept.text, "id", &text(path));
+        kept.names_at = kept.text.len();
+        let mut label = |name, value: &str| push(&mut kept.text, name, value);
         // Names belong to one cgroup each: what a container or a unit has made below its own is not told twice.
-        if let Some(id) = origin
+        if let Some(container) = origin
             .container
             .filter(|_| origin.container != outer.container)
         {
             kept.has_names = true;
-            let id = text(id);
+            let container = text(container);
             let found = names.get(&origin).cloned().unwrap_or_default();
             let name = found.name.as_deref();
             let pod = found.pod.as_deref();
             if origin.pod_uid.is_some() || pod.is_some() {
                 label("container", name.unwrap_or_default());
-                label("name", &id);
+                label("name", &container);
             } else {
-                label("name", name.unwrap_or(&id));
+                label("name", name.unwrap_or(&container));
             }
             label("image", found.image.as_deref().unwrap_or_default());
             let namespace = found.namespace.as_deref().unwrap_or_default();
@@ -128,19 +172,44 @@ impl Kept {
             if let (Some(uid), Some(pod)) = (origin.pod_uid, pod) {
                 pods.insert(uid, [namespace.into(), pod.into()]);
             }
+            kept.within.container = id;
+            // containerd gives the sandbox no name, CRI-O and Docker this one.
+            kept.within.is_sandbox = pod.is_some() && matches!(name, None | Some("POD"));
         } else if origin.pod_uid != outer.pod_uid {
             kept.has_names = true;
             kept.nameless = origin.pod_uid;
+            kept.within.pod = id;
         } else if origin.container.is_none() && origin.pod_uid.is_none() {
+            // Below its service, the manager of a user has units of its own.
+            let inner = below_manager(path);
+            let (origin, outer) = inner.map_or((origin, outer), |inner| {
+                let outer = Origin::from_cgroup(above(inner));
+                (Origin::from_cgroup(inner), outer)
+            });
             let unit = origin.unit.filter(|_| origin.unit != outer.unit);
             let is_slice = origin.unit.is_none() && path.ends_with(b".slice");
             label("unit", &unit.map(text).unwrap_or_default());
             if unit.is_some() || is_slice {
                 label("slice", &text(origin.slice));
             }
+        } else if let Some(parent) = parent.filter(|parent| parent.within.container != 0) {
+            kept.has_names = true;
+            // Of the container itself, or of a cgroup in between.
+            let of_parent = parent.of_processes.as_deref().unwrap_or(&parent.text);
+            let names = &of_parent[parent.names_at..];
+            kept.of_processes = Some((kept.text.clone() + names).into());
         }
         kept
     }
+}
+
+/// The path below the manager of a user: what follows `/user@UID.service`. `None` for that of a manager itself, and others.
+fn below_manager(path: &[u8]) -> Option<&[u8]> {
+    let rest = path.strip_prefix(b"/user.slice/")?;
+    let slash = rest.windows(6).position(|part| part == b"/user@")?;
+    let after = &rest[slash + 1..];
+    let end = after.iter().position(|&byte| byte == b'/')?;
+    after[..end].ends_with(b".service").then_some(&after[end..])
 }
 
 /// Appends a label; one without a value is as good as none.
@@ -158,7 +227,7 @@ fn push(text: &mut String, name: &str, value: &str) {
 }
 
 /// The path of the cgroup that a cgroup is in.
-fn parent(path: &[u8]) -> &[u8] {
+fn above(path: &[u8]) -> &[u8] {
     let slash = path.iter().rposition(|&byte| byte == b'/');
     &path[..slash.unwrap_or(0)]
 }
@@ -170,11 +239,37 @@ mod tests {
     #[test]
     fn cgroups_whose_names_differ_in_bytes_that_are_not_utf_8_have_different_labels() {
         let mut names = Names::recorded();
-        let mut text = |path: &[u8]| Kept::new(path, &mut names, &mut Pods::new()).text;
+        let mut text = |path: &[u8]| Kept::new(1, path, None, &mut names, &mut Pods::new()).text;
         assert_eq!(
             text(b"/a\xff.service"),
             r#"id="/a\\xff.service""#.to_owned() + r#",unit="a\\xff.service",slice="-.slice""#
         );
         assert_ne!(text(b"/a\xff"), text(b"/a\xfe"));
+    }
+    #[test]
+    fn units_of_the_manager_of_a_user_have_their_names() {
+        let mut names = Names::recorded();
+        let user = "/user.slice/user-7.slice";
+        for (path, labels) in [
+            (
+                "/user@7.service",
+                r#",unit="user@7.service",slice="user-7.slice""#,
+            ),
+            ("/user@7.service/app.slice", r#",slice="app.slice""#),
+            (
+                "/user@7.service/app.slice/a.service",
+                r#",unit="a.service",slice="app.slice""#,
+            ),
+            ("/user@7.service/app.slice/a.service/b.scope", ""),
+            (
+                "/user@7.service/init.scope",
+                r#",unit="init.scope",slice="-.slice""#,
+            ),
+            ("/session-3.scope/user@7.service", ""),
+        ] {
+            let path = format!("{user}{path}");
+            let kept = Kept::new(1, path.as_bytes(), None, &mut names, &mut Pods::new());
+            assert_eq!(kept.text, format!("id=\"{path}\"{labels}"));
+        }
     }
 }

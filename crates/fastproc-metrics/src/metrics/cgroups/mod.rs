@@ -1,7 +1,12 @@
 //! Metrics of cgroups, under the names of cAdvisor.
 
+mod born;
+mod containers;
 mod families;
+mod filesystems;
 mod labels;
+mod members;
+mod opened;
 
 use std::{
     collections::HashMap,
@@ -11,18 +16,21 @@ use std::{
 };
 
 use fastproc::{
-    Process, Snapshot,
+    Snapshot,
     cgroups::{self, Cgroup, Cgroups, Fields, Source, StatLine, record::Device},
     container::Names,
-    difference::PerProcess,
     frozen,
-    record::State,
 };
 
 use self::{
+    born::Born,
+    containers::{Container, Containers, Interface},
     families::{Get, METRICS, Metric},
+    filesystems::{FileSystem, FileSystems},
     labels::Labels,
+    members::{First, Members, Own},
 };
+use super::node::Machine;
 use crate::{
     exposition::{Exposition, Family, Value, escape},
     names, sys_root,
@@ -44,6 +52,8 @@ pub struct CgroupSettings {
     pub source: Option<Source>,
     /// The number of cgroups that have metrics; those that come first in the tree.
     pub most: usize,
+    /// Whether the networks of containers are read.
+    pub networks: bool,
 }
 
 /// Reads cgroups, and writes what was read.
@@ -52,43 +62,35 @@ pub struct CgroupMetrics {
     cgroups: Cgroups,
     most: usize,
     labels: Labels,
-    /// Processes by the ids of their cgroups, if all of them are known.
-    processes: Option<HashMap<u64, u64>>,
-    /// Where each process counts.
-    members: PerProcess<Member>,
+    members: Members,
+    born: Born,
+    containers: Containers,
+    /// Containers by the ids of their cgroups, and the machine by that of the root.
+    firsts: HashMap<u64, Container>,
+    /// When the machine was started, in seconds since 1970.
+    btime: Option<u64>,
+    file_systems: FileSystems,
     /// Devices as they are labelled, by their numbers.
     devices: HashMap<(u32, u32), String>,
     /// When cgroups were read, in seconds since 1970; `None` if they could not be.
     seen: Option<u64>,
 }
 
-/// Where a process counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Member {
-    /// Nowhere: it has exited.
-    Exited,
-    /// In the cgroup of this id.
-    Of(u64),
-    /// The source does not tell.
-    Unknown,
-}
-
-impl Member {
-    /// As in cgroup.procs, what has exited is not counted, unless it has other threads.
-    fn new(process: Process<'_>) -> Self {
-        let has_exited = matches!(process.state(), State::Zombie | State::Dead);
-        if has_exited && process.identity().num_threads <= 1 {
-            return Self::Exited;
-        }
-        process.cgroup_id().map_or(Self::Unknown, Self::Of)
-    }
-}
-
 /// A cgroup, and what is known of it beside its record.
 struct Row<'a> {
     cgroup: Cgroup<'a>,
     labels: &'a str,
-    processes: Option<u64>,
+    /// Those of values of its own processes.
+    labels_of_processes: &'a str,
+    own: Option<Own>,
+    /// When it was made, and when the container was started, in seconds since 1970.
+    created: Option<u64>,
+    started: Option<u64>,
+    /// The soft limit of open files of the first process of a container; -1 for none.
+    open_files: Option<i64>,
+    interfaces: &'a [Interface],
+    /// Those of the root.
+    file_systems: &'a [FileSystem],
     inactive_file: Option<StatLine>,
     anon_and_file: Option<[StatLine; 2]>,
     seen: u64,
@@ -105,21 +107,31 @@ impl CgroupMetrics {
     pub fn open(
         settings: CgroupSettings,
         names: Arc<Mutex<Names>>,
+        machine: Machine,
     ) -> Result<Self, cgroups::Error> {
         let cgroups = Cgroups::builder()
             .fields(Fields::ALL_BUT_AVERAGES)
             .source(settings.source)
             .open_at(None)?;
-        Ok(Self::new(cgroups, settings.most, names))
+        Ok(Self::new(cgroups, settings, names, machine))
     }
 
-    fn new(cgroups: Cgroups, most: usize, names: Arc<Mutex<Names>>) -> Self {
+    fn new(
+        cgroups: Cgroups,
+        settings: CgroupSettings,
+        names: Arc<Mutex<Names>>,
+        machine: Machine,
+    ) -> Self {
         Self {
             cgroups,
-            most,
+            most: settings.most,
             labels: Labels::new(names),
-            processes: None,
-            members: PerProcess::new(),
+            members: Members::default(),
+            born: Born::default(),
+            containers: Containers::new(settings.networks),
+            firsts: HashMap::new(),
+            btime: None,
+            file_systems: FileSystems::new(machine),
             devices: HashMap::new(),
             seen: None,
         }
@@ -137,32 +149,54 @@ impl CgroupMetrics {
 
     /// Reads all cgroups.
     pub fn collect(&mut self) -> Result<(), cgroups::Error> {
-        (self.seen, self.processes) = (None, None);
-        let snapshot = self.cgroups.snapshot()?;
+        self.seen = None;
+        self.members.clear();
+        self.cgroups.snapshot()?;
+        let snapshot = self.cgroups.last();
         let shown = || snapshot.iter().take(self.most);
         self.labels.update(shown());
+        self.born.update(self.cgroups.mount(), shown());
         self.devices.clear();
         for device in shown().flat_map(Cgroup::devices) {
             let numbers = (device.major, device.minor);
             let label = || device_label(device);
             self.devices.entry(numbers).or_insert_with(label);
         }
+        self.file_systems.collect();
         let now = frozen::system_time().duration_since(UNIX_EPOCH);
         self.seen = Some(now.unwrap_or_default().as_secs());
         Ok(())
     }
 
-    /// Counts the processes of a snapshot.
-    pub fn count(&mut self, snapshot: &Snapshot<'_>) {
-        let mut counts = HashMap::new();
-        for member in self.members.update(snapshot, Member::new) {
-            match *member {
-                Member::Exited => {}
-                Member::Of(id) => *counts.entry(id).or_insert(0) += 1,
-                Member::Unknown => return,
-            }
+    /// Counts the processes of a snapshot, and looks at the first one of each container. `btime`: when the machine was started,
+    /// in seconds since 1970; 0 if that is unknown.
+    pub fn count(&mut self, snapshot: &Snapshot<'_>, btime: u64) {
+        self.members.update(snapshot);
+        self.btime = (btime != 0).then_some(btime);
+        self.firsts.clear();
+        let mut root = None;
+        for cgroup in self.cgroups.last().iter().take(self.most) {
+            let within = self.labels.within(cgroup);
+            let (id, first) = if is_root(cgroup) {
+                root = Some(cgroup.id());
+                (cgroup.id(), snapshot.get(1).map(First::of))
+            } else {
+                let own = self.members.of(cgroup.id());
+                (within.container, own.and_then(|own| own.first))
+            };
+            let Some(first) = first.filter(|_| id != 0) else {
+                continue;
+            };
+            let container = Container {
+                id,
+                pod: within.pod,
+                is_sandbox: within.is_sandbox,
+                first,
+            };
+            let known = self.firsts.entry(id).or_insert(container);
+            known.first = known.first.min(first);
         }
-        self.processes = Some(counts);
+        self.containers.update(&self.firsts, root);
     }
 
     /// Writes what was read last.
@@ -177,11 +211,25 @@ impl CgroupMetrics {
         let inactive_file = line("inactive_file");
         let shown = snapshot.iter().take(self.most);
         let rows = shown.map(|cgroup| {
-            let count = |counts: &HashMap<_, _>| counts.get(&cgroup.id()).copied().unwrap_or(0);
+            let created = self.born.of(cgroup);
+            let container = self.firsts.get(&cgroup.id());
+            let container = container.filter(|_| !is_root(cgroup));
+            let started = container
+                .and_then(|container| Some(self.btime? + container.first.start_ns / 1_000_000_000));
             Row {
                 cgroup,
                 labels: self.labels.get(cgroup),
-                processes: self.processes.as_ref().map(count),
+                labels_of_processes: self.labels.of_processes(cgroup),
+                own: self.members.of(cgroup.id()),
+                created,
+                started: started.or(created),
+                open_files: self.containers.limit(cgroup.id()),
+                interfaces: self.containers.interfaces(cgroup.id()),
+                file_systems: if is_root(cgroup) {
+                    &self.file_systems.found
+                } else {
+                    &[]
+                },
                 inactive_file,
                 anon_and_file: anon_and_file.map(<[_; 2]>::from),
                 seen,
@@ -205,12 +253,12 @@ impl CgroupMetrics {
     ) {
         let family = &metric.family;
         let mut begun = false;
-        let mut write = |row: &Row<'_>, more: &str, value| {
+        let mut write = |labels: &str, more: &str, value| {
             // None of a kernel or a hierarchy that lacks them.
             if !std::mem::replace(&mut begun, true) {
                 text.family(family);
             }
-            text.series(family.name, row.labels, more, value);
+            text.series(family.name, labels, more, value);
         };
         let parts = metric.series.iter().map(|&(more, get)| match get {
             Get::Stat(name) => (more, get, line(name)),
@@ -222,19 +270,40 @@ impl CgroupMetrics {
                 match get {
                     Get::Row(get) => {
                         if let Some(value) = get(row) {
-                            write(row, more, value);
+                            write(row.labels, more, value);
+                        }
+                    }
+                    Get::Own(get) => {
+                        if let Some(own) = &row.own {
+                            write(row.labels_of_processes, more, Value::Whole(get(own)));
                         }
                     }
                     Get::Stat(_) => {
                         if let Some(value) = line.and_then(|line| row.stat(line)) {
-                            write(row, more, Value::Whole(value));
+                            write(row.labels, more, Value::Whole(value));
                         }
                     }
                     Get::Device(get) => {
                         for device in row.cgroup.devices().iter().filter(|device| is_used(device)) {
                             let label = self.devices.get(&(device.major, device.minor));
                             let label = label.map_or("", String::as_str);
-                            write(row, label, Value::Whole(get(device)));
+                            write(
+                                row.labels,
+                                &[label, more].concat(),
+                                Value::Whole(get(device)),
+                            );
+                        }
+                    }
+                    Get::Interface(at) => {
+                        for interface in row.interfaces {
+                            let value = Value::Whole(interface.numbers[at]);
+                            write(row.labels, &interface.label, value);
+                        }
+                    }
+                    Get::FileSystem(get) => {
+                        for file_system in row.file_systems {
+                            let value = Value::Whole(get(file_system));
+                            write(row.labels, &file_system.label, value);
                         }
                     }
                 }
@@ -255,7 +324,7 @@ impl Row<'_> {
 
     /// Memory in use. The root has no memory.current; cAdvisor takes this sum.
     fn usage(&self) -> Option<u64> {
-        if self.cgroup.record().identity.parent != 0 {
+        if !is_root(self.cgroup) {
             return self.memory()?.current();
         }
         let [anon, file] = self.anon_and_file?;
@@ -278,6 +347,10 @@ impl Row<'_> {
     fn limited(&self) -> Option<&cgroups::record::Cpu> {
         self.cgroup.cpu().filter(|_| self.quota().is_some())
     }
+}
+
+fn is_root(cgroup: Cgroup<'_>) -> bool {
+    cgroup.record().identity.parent == 0
 }
 
 /// As in io.stat, a device that was neither read nor written has no values.

@@ -7,8 +7,6 @@ use std::{
     time::Duration,
 };
 
-use fastproc::record::Record;
-
 use super::*;
 use crate::exposition::Format;
 
@@ -72,7 +70,13 @@ impl Host {
         let mut names = Names::from_root(&*self.0);
         names.check_every(Duration::ZERO);
         let names = Arc::new(Mutex::new(names));
-        CgroupMetrics::new(cgroups, most, names)
+        let settings = CgroupSettings {
+            source: None,
+            most,
+            networks: true,
+        };
+        let machine = Machine::find(None).expect("there is a root");
+        CgroupMetrics::new(cgroups, settings, names, machine)
     }
 }
 
@@ -204,16 +208,6 @@ fn a_bound_leaves_out_what_comes_last_and_says_so() {
     let second = text(&mut metrics);
     assert!(!second.contains("id=\"/c1\""), "{second}");
     assert_eq!(count(&second), 4);
-}
-
-#[test]
-fn counts_no_zombie_unless_it_has_another_thread() {
-    let mut record = Record::default();
-    record.identity.state_bits = State::Zombie.bits();
-    for (threads, member) in [(1, Member::Exited), (2, Member::Unknown)] {
-        record.identity.num_threads = threads;
-        assert_eq!(Member::new(Process::new(&record, &[])), member);
-    }
 }
 
 #[test]

@@ -1,24 +1,11 @@
 //! The file systems of the machine.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ffi::OsStr,
-    fs,
-    os::{
-        fd::{AsRawFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
-    path::Path,
-    sync::Arc,
-};
-
-use fastproc::{frozen, mounts, proc_root};
-use rustix::fs::{Dev, Mode, OFlags, StatFs, fstatfs, major, openat};
+use rustix::fs::StatFs;
 
 use super::{
     Pattern,
-    ask::{Askers, PATIENCE, Question},
     machine::Machine,
+    mounted::{Mounted, list},
 };
 use crate::{
     exposition::{Exposition, Family, Value, escape},
@@ -57,8 +44,7 @@ type Filesystem = (String, [Option<u64>; 7]);
 #[derive(Debug)]
 pub(super) struct Filesystems {
     filter: MountFilter,
-    machine: Machine,
-    askers: Askers<Place>,
+    mounted: Mounted,
     found: Vec<Filesystem>,
 }
 
@@ -67,48 +53,22 @@ impl Filesystems {
     pub(super) fn new(filter: MountFilter, machine: Machine) -> Self {
         Self {
             filter,
-            machine,
-            askers: Askers::new("asker", PATIENCE),
+            mounted: Mounted::new(machine),
             found: Vec::new(),
         }
     }
 
     /// Reads all filesystems. One that does not answer has no figures.
     pub(super) fn collect(&mut self) {
-        // The list needs no permission to trace.
-        let list = fs::read(proc_root::path("/proc/1/mountinfo"));
-        let list = list.or_else(|_| fs::read(frozen::own_path("/proc/self/mountinfo")));
-        self.read(&list.unwrap_or_default());
+        self.read(&list());
     }
 
     fn read(&mut self, mountinfo: &[u8]) {
-        let folder = self
-            .machine
-            .folder
-            .as_deref()
-            .map(|folder| folder.as_os_str().as_bytes());
-        let mut devices = devices(mountinfo);
-        if folder.is_some() {
-            // What is reached from here is a mount of this process.
-            devices.extend(self::devices(
-                &fs::read("/proc/self/mountinfo").unwrap_or_default(),
-            ));
-        }
-        let devices = Arc::new(devices);
-        // A list that has the folder is not that of the machine: what is in the folder is.
-        let is_own = mounts::parse(mountinfo).any(|mount| below(folder, &mount.point).is_some());
-        self.found.clear();
-        let mut places = Vec::new();
-        let mut seen = HashSet::new();
-        for mount in mounts::parse(mountinfo) {
-            let point = match below(folder, &mount.point) {
-                Some(point) => point,
-                None if is_own => continue,
-                None => &mount.point,
-            };
+        let filter = &self.filter;
+        let found = self.mounted.ask(mountinfo, |mount, point| {
             let [source, shown, kind] = [&mount.source, point, &mount.kind].map(names::text);
-            if self.filter.mount_points.is_match(&shown) || self.filter.types.is_match(&kind) {
-                continue;
+            if filter.mount_points.is_match(&shown) || filter.types.is_match(&kind) {
+                return None;
             }
             let labels = format!(
                 "device=\"{}\",mountpoint=\"{}\",fstype=\"{}\"",
@@ -116,28 +76,17 @@ impl Filesystems {
                 escape(&shown),
                 escape(&kind)
             );
-            if !seen.insert(labels.clone()) {
-                continue;
-            }
-            places.push(Place {
-                root: self.machine.root.clone(),
-                path: Path::new(".")
-                    .join(OsStr::from_bytes(point.strip_prefix(b"/").unwrap_or(point))),
-                device: mount.device,
-                devices: devices.clone(),
-                rank: rank(&mount),
-            });
-            let read_only = Some(mount.is_read_only.into());
-            let unknown = [None, None, None, None, None, read_only, Some(1)];
-            self.found.push((labels, unknown));
-        }
-        let answers = self.askers.ask(places);
-        for ((_, values), stat) in self.found.iter_mut().zip(answers) {
-            if let Some(stat) = stat.flatten() {
+            Some((labels, u64::from(mount.is_read_only)))
+        });
+        let found = found.into_iter().map(|(labels, read_only, stat)| {
+            let mut values = [None, None, None, None, None, Some(read_only), Some(1)];
+            if let Some(stat) = stat {
                 values[..5].copy_from_slice(&figures(&stat));
                 values[6] = Some(0);
             }
-        }
+            (labels, values)
+        });
+        self.found = found.collect();
     }
 
     pub(super) fn write(&self, text: &mut Exposition) {
@@ -157,76 +106,12 @@ fn figures(stat: &StatFs) -> [Option<u64>; 5] {
     [size, free, available, stat.f_files, stat.f_ffree].map(Some)
 }
 
-/// The devices of mounts, by their numbers, which no two mounts of any namespace share.
-fn devices(mountinfo: &[u8]) -> HashMap<u32, Dev> {
-    let mounts = mounts::parse(mountinfo).map(|mount| (mount.id, mount.device));
-    mounts.collect()
-}
-
-/// The path below a folder: `/` is the folder itself.
-fn below<'a>(folder: Option<&[u8]>, point: &'a [u8]) -> Option<&'a [u8]> {
-    let folder = folder?;
-    match point.strip_prefix(folder.strip_suffix(b"/").unwrap_or(folder))? {
-        b"" => Some(b"/"),
-        below => below.starts_with(b"/").then_some(below),
-    }
-}
-
-/// Disks answer. Another machine may not, and least a program of any user.
-fn rank(mount: &mounts::Mount<'_>) -> u8 {
-    if mount.kind.starts_with(b"fuse") {
-        2
-    } else {
-        u8::from(major(mount.device) == 0)
-    }
-}
-
-/// Where a file system is mounted.
-#[derive(Debug)]
-struct Place {
-    root: Arc<OwnedFd>,
-    /// Below that root.
-    path: std::path::PathBuf,
-    device: Dev,
-    devices: Arc<HashMap<u32, Dev>>,
-    rank: u8,
-}
-
-impl Question for Place {
-    type Answer = Option<StatFs>;
-
-    fn server(&self) -> u64 {
-        self.device
-    }
-
-    fn rank(&self) -> u8 {
-        self.rank
-    }
-
-    /// `None` if it does not answer, or if another file system is at its place.
-    fn ask(&self) -> Option<StatFs> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let place = openat(&self.root, &self.path, flags, Mode::empty()).ok()?;
-        // btrfs has other numbers in st_dev.
-        if self.devices.get(&mount_id(&place)?) != Some(&self.device) {
-            return None;
-        }
-        // FUSE answers zeros to whom its user gives no access.
-        fstatfs(&place).ok().filter(|stat| stat.f_bsize != 0)
-    }
-}
-
-/// The number of the mount of an open file, which no server is asked for.
-fn mount_id(file: &OwnedFd) -> Option<u32> {
-    let path = format!("/proc/thread-self/fdinfo/{}", file.as_raw_fd());
-    let text = fs::read_to_string(path).ok()?;
-    let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:"));
-    id?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use rustix::fs::minor;
+    use std::fs;
+
+    use fastproc::mounts;
+    use rustix::fs::{major, minor};
 
     use super::*;
 

@@ -4,6 +4,7 @@
 mod ask;
 mod filesystems;
 mod machine;
+mod mounted;
 mod netclass;
 mod network;
 mod sensors;
@@ -26,6 +27,10 @@ use self::{
     textfile::Collector,
 };
 pub use self::{machine::Machine, textfile::LeftOut};
+pub(super) use self::{
+    mounted::{Mounted, list as mounts},
+    network::net_dev,
+};
 use super::{WrongFilter, scrapes::Scrapes};
 use crate::{
     exposition::{Exposition, Family},

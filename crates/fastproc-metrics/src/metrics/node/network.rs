@@ -53,18 +53,20 @@ crate::metrics::families! {
     CONNTRACK_STAT = "node_nf_conntrack_stat_*" Gauge &[], "A number of /proc/net/stat/nf_conntrack, over all CPUs.";
 }
 
-/// The names and the columns of /proc/net/dev.
-fn net_dev(file: &TextFile) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let lines = file.bytes().split(|&byte| byte == b'\n').skip(2);
+/// The names and the 16 columns of the text of /proc/net/dev.
+pub(in crate::metrics) fn net_dev(text: &[u8]) -> impl Iterator<Item = (&[u8], [u64; 16])> {
+    let lines = text.split(|&byte| byte == b'\n').skip(2);
     lines.filter_map(|line| {
         let (device, numbers) = line.split_at(line.iter().rposition(|&byte| byte == b':')?);
-        Some((device.trim_ascii(), &numbers[1..]))
+        let numbers = text::words(&numbers[1..]).map_while(text::number);
+        let numbers: Vec<u64> = numbers.collect();
+        Some((device.trim_ascii(), numbers.try_into().ok()?))
     })
 }
 
 /// Packets without a handler, by device, which no column of /proc/net/dev has. `folder`: where devices are in sysfs.
 pub(super) fn read_nohandler(file: &TextFile, folder: &Path, attributes: &mut Attributes) {
-    attributes.read(net_dev(file).map(|(device, _)| device), |device| {
+    attributes.read(net_dev(file.bytes()).map(|(device, _)| device), |device| {
         let device = folder.join(OsStr::from_bytes(device));
         device.join("statistics/rx_nohandler")
     });
@@ -77,18 +79,14 @@ pub(super) fn netdev(
     exclude: Option<&Pattern>,
 ) {
     let is_shown = |device: &str| exclude.is_none_or(|exclude| !exclude.is_match(device));
-    let devices: Vec<(String, Vec<u64>)> = net_dev(file)
+    let devices: Vec<(String, [u64; 16])> = net_dev(file.bytes())
         .map(|(device, numbers)| (names::text(device), numbers))
         .filter(|(device, _)| is_shown(device))
-        .filter_map(|(device, numbers)| {
-            let numbers: Vec<u64> = text::words(numbers).map_while(text::number).collect();
-            let label = format!("device=\"{}\"", escape(&device));
-            (numbers.len() == 16).then_some((label, numbers))
-        })
+        .map(|(device, numbers)| (format!("device=\"{}\"", escape(&device)), numbers))
         .collect();
     // The columns of the file are those of the first families.
     for (at, family) in ALL.iter().take(16).enumerate() {
-        let value = |numbers: &Vec<u64>| Value::Whole(numbers[at]);
+        let value = |numbers: &[u64; 16]| Value::Whole(numbers[at]);
         let devices = devices.iter();
         text.all(
             family,

@@ -1,0 +1,156 @@
+//! The processes of each cgroup: how many there are, what their tasks do, and which one started first.
+
+use std::collections::HashMap;
+
+use fastproc::{Process, Snapshot, difference::PerProcess, record::State};
+
+/// The processes of cgroups without those of their descendants, by the ids of the cgroups.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    each: PerProcess<Member>,
+    /// `None`: the source does not tell of every process where it is.
+    sums: Option<HashMap<u64, Own>>,
+}
+
+/// What a cgroup has itself, without its descendants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Own {
+    /// Processes.
+    pub processes: u64,
+    /// Tasks, which are threads, by state: those of [`STATES`].
+    pub tasks: [u64; STATES.len()],
+    /// The process that started first.
+    pub first: Option<First>,
+}
+
+/// The states that are told apart.
+pub(super) const STATES: [State; 4] = [
+    State::Sleeping,
+    State::Running,
+    State::Stopped,
+    State::DiskSleep,
+];
+
+/// A process by when it started, which with the pid identifies it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct First {
+    /// Nanoseconds after boot.
+    pub start_ns: u64,
+    pub pid: u32,
+}
+
+impl First {
+    pub(super) fn of(process: Process<'_>) -> Self {
+        Self {
+            start_ns: process.identity().start_ns,
+            pid: process.pid(),
+        }
+    }
+}
+
+/// What a process adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Member {
+    place: Place,
+    first: First,
+    /// Its state, if it has one thread.
+    state: Option<State>,
+}
+
+/// Where a process counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nowhere: it has exited.
+    Exited,
+    /// In the cgroup of this id.
+    Of(u64),
+    /// The source does not tell.
+    Unknown,
+}
+
+impl Member {
+    /// As in cgroup.procs, what has exited is not counted, unless it has other threads.
+    fn new(process: Process<'_>) -> Self {
+        let identity = process.identity();
+        let is_alone = identity.num_threads <= 1;
+        let has_exited = matches!(process.state(), State::Zombie | State::Dead);
+        let of = || process.cgroup_id().map_or(Place::Unknown, Place::Of);
+        Self {
+            place: if has_exited && is_alone {
+                Place::Exited
+            } else {
+                of()
+            },
+            first: First::of(process),
+            state: is_alone.then(|| process.state()),
+        }
+    }
+}
+
+impl Own {
+    fn add_task(&mut self, state: State) {
+        if let Some(at) = STATES.iter().position(|&other| other == state) {
+            self.tasks[at] += 1;
+        }
+    }
+}
+
+impl Members {
+    /// Forgets the last snapshot.
+    pub(super) fn clear(&mut self) {
+        self.sums = None;
+    }
+
+    /// Counts the processes of a snapshot and their threads.
+    pub(super) fn update(&mut self, snapshot: &Snapshot<'_>) {
+        self.sums = None;
+        let mut sums = HashMap::<u64, Own>::new();
+        for member in self.each.update(snapshot, Member::new) {
+            let own = match member.place {
+                Place::Exited => continue,
+                Place::Of(id) => sums.entry(id).or_default(),
+                Place::Unknown => return,
+            };
+            own.processes += 1;
+            own.first = Some(
+                own.first
+                    .map_or(member.first, |first| first.min(member.first)),
+            );
+            if let Some(state) = member.state {
+                own.add_task(state);
+            }
+        }
+        for (process, thread) in snapshot.threads_with_processes() {
+            // The only thread of a process may be listed or not.
+            if process.identity().num_threads > 1
+                && let Some(own) = process.cgroup_id().and_then(|id| sums.get_mut(&id))
+            {
+                own.add_task(State::from_bits(thread.state_bits));
+            }
+        }
+        self.sums = Some(sums);
+    }
+
+    /// What a cgroup has; `None` if that is unknown.
+    pub(super) fn of(&self, id: u64) -> Option<Own> {
+        let sums = self.sums.as_ref()?;
+        Some(sums.get(&id).copied().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::record::Record;
+
+    use super::*;
+
+    #[test]
+    fn counts_no_zombie_unless_it_has_another_thread() {
+        let mut record = Record::default();
+        record.identity.state_bits = State::Zombie.bits();
+        for (threads, place) in [(1, Place::Exited), (2, Place::Unknown)] {
+            record.identity.num_threads = threads;
+            assert_eq!(Member::new(Process::new(&record, &[])).place, place);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Asks the mounted file systems of the machine how full they are.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::OsStr,
+    fs,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+    sync::Arc,
+};
+
+use fastproc::{
+    frozen,
+    mounts::{self, Mount},
+    proc_root,
+};
+use rustix::fs::{Dev, Mode, OFlags, StatFs, fstatfs, major, openat};
+
+use super::{
+    ask::{Askers, PATIENCE, Question},
+    machine::Machine,
+};
+
+/// The mounts of the first process, as in mountinfo. That file needs no permission to trace.
+pub(in crate::metrics) fn list() -> Vec<u8> {
+    let list = fs::read(proc_root::path("/proc/1/mountinfo"));
+    let list = list.or_else(|_| fs::read(frozen::own_path("/proc/self/mountinfo")));
+    list.unwrap_or_default()
+}
+
+/// The mounts of the machine.
+#[derive(Debug)]
+pub(in crate::metrics) struct Mounted {
+    machine: Machine,
+    askers: Askers<Place>,
+}
+
+impl Mounted {
+    pub(in crate::metrics) fn new(machine: Machine) -> Self {
+        Self {
+            machine,
+            askers: Askers::new("asker", PATIENCE),
+        }
+    }
+
+    /// Asks those that `choose` gives labels, with something else that it knows of them. It gets each mount and its place
+    /// below the root of the machine. Of several with the same labels, the first is asked. `None`: it does not answer.
+    pub(in crate::metrics) fn ask<T>(
+        &mut self,
+        mountinfo: &[u8],
+        choose: impl Fn(&Mount<'_>, &[u8]) -> Option<(String, T)>,
+    ) -> Vec<(String, T, Option<StatFs>)> {
+        let folder = self
+            .machine
+            .folder
+            .as_deref()
+            .map(|folder| folder.as_os_str().as_bytes());
+        let mut devices = devices(mountinfo);
+        if folder.is_some() {
+            // What is reached from here is a mount of this process.
+            devices.extend(self::devices(
+                &fs::read("/proc/self/mountinfo").unwrap_or_default(),
+            ));
+        }
+        let devices = Arc::new(devices);
+        // A list that has the folder is not that of the machine: what is in the folder is.
+        let is_own = mounts::parse(mountinfo).any(|mount| below(folder, &mount.point).is_some());
+        let mut chosen = Vec::new();
+        let mut places = Vec::new();
+        let mut seen = HashSet::new();
+        for mount in mounts::parse(mountinfo) {
+            let point = match below(folder, &mount.point) {
+                Some(point) => point,
+                None if is_own => continue,
+                None => &mount.point,
+            };
+            let Some((labels, more)) = choose(&mount, point) else {
+                continue;
+            };
+            if !seen.insert(labels.clone()) {
+                continue;
+            }
+            places.push(Place {
+                root: self.machine.root.clone(),
+                path: Path::new(".")
+                    .join(OsStr::from_bytes(point.strip_prefix(b"/").unwrap_or(point))),
+                device: mount.device,
+                devices: devices.clone(),
+                rank: rank(&mount),
+            });
+            chosen.push((labels, more));
+        }
+        let answers = self.askers.ask(places).into_iter();
+        let both = chosen.into_iter().zip(answers);
+        both.map(|((labels, more), stat)| (labels, more, stat.flatten()))
+            .collect()
+    }
+}
+
+/// The devices of mounts, by their numbers, which no two mounts of any namespace share.
+fn devices(mountinfo: &[u8]) -> HashMap<u32, Dev> {
+    let mounts = mounts::parse(mountinfo).map(|mount| (mount.id, mount.device));
+    mounts.collect()
+}
+
+/// The path below a folder: `/` is the folder itself.
+fn below<'a>(folder: Option<&[u8]>, point: &'a [u8]) -> Option<&'a [u8]> {
+    let folder = folder?;
+    match point.strip_prefix(folder.strip_suffix(b"/").unwrap_or(folder))? {
+        b"" => Some(b"/"),
+        below => below.starts_with(b"/").then_some(below),
+    }
+}
+
+/// Disks answer. Another machine may not, and least a program of any user.
+fn rank(mount: &Mount<'_>) -> u8 {
+    if mount.kind.starts_with(b"fuse") {
+        2
+    } else {
+        u8::from(major(mount.device) == 0)
+    }
+}
+
+/// Where a file system is mounted.
+#[derive(Debug)]
+struct Place {
+    root: Arc<OwnedFd>,
+    /// Below that root.
+    path: std::path::PathBuf,
+    device: Dev,
+    devices: Arc<HashMap<u32, Dev>>,
+    rank: u8,
+}
+
+impl Question for Place {
+    type Answer = Option<StatFs>;
+
+    fn server(&self) -> u64 {
+        self.device
+    }
+
+    fn rank(&self) -> u8 {
+        self.rank
+    }
+
+    /// `None` if it does not answer, or if another file system is at its place.
+    fn ask(&self) -> Option<StatFs> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let place = openat(&self.root, &self.path, flags, Mode::empty()).ok()?;
+        // btrfs has other numbers in st_dev.
+        if self.devices.get(&mount_id(&place)?) != Some(&self.device) {
+            return None;
+        }
+        // FUSE answers zeros to whom its user gives no access.
+        fstatfs(&place).ok().filter(|stat| stat.f_bsize != 0)
+    }
+}
+
+/// The number of the mount of an open file, which no server is asked for.
+fn mount_id(file: &OwnedFd) -> Option<u32> {
+    let path = format!("/proc/thread-self/fdinfo/{}", file.as_raw_fd());
+    let text = fs::read_to_string(path).ok()?;
+    let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+    id?.trim().parse().ok()
+}
