@@ -119,3 +119,83 @@ fn a_container_has_metrics_with_its_names() {
         sleeper.wait().expect("the child ends");
     }
 }
+
+/// A process that ends with the test.
+struct Sleeper(std::process::Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether this process has a network of its own.
+fn has_own_network(pid: u32) -> bool {
+    let link = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let own = link(&pid.to_string());
+    own.is_some() && own != link("self")
+}
+
+#[track_caller]
+fn ip(arguments: &str) {
+    let mut command = std::process::Command::new("ip");
+    let output = command.args(arguments.split(' ')).output();
+    let output = output.expect("ip is there");
+    assert!(output.status.success(), "{arguments}: {output:?}");
+}
+
+/// Two containers that a pair of devices connects. As soon as the processes of one have gone, the kernel removes its network,
+/// and the pair with it: then the other has no device any more, and so nobody keeps the network.
+#[test]
+fn a_container_has_its_network_until_its_processes_have_gone() {
+    needs!(gate::root(), gate::programs(&["ip", "unshare"]));
+    let ids = ["a", "b"].map(|digit| digit.repeat(64));
+    let cgroups = ids
+        .each_ref()
+        .map(|id| Cgroup::new(&format!("net/docker-{id}.scope")));
+    let [Some(one), Some(other)] = cgroups else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    for source in ["auto", "procfs"] {
+        let [first, second] = [&one, &other].map(|cgroup| {
+            let mut command = cgroup.command("exec unshare --net sleep 600");
+            Sleeper(command.spawn().expect("sh runs"))
+        });
+        for pid in [first.0.id(), second.0.id()] {
+            wait_until("it has a network", || has_own_network(pid));
+        }
+        ip(&format!(
+            "link add eth0 netns {} type veth peer name eth0 netns {}",
+            first.0.id(),
+            second.0.id()
+        ));
+        let source = format!("--source={source}");
+        let server = Server::start(&["--cgroups", "--no-host", &source]);
+        let found = |id: &str| {
+            let metrics = server.scrape();
+            let labels = [("name", id), ("interface", "eth0")];
+            let numbers = metrics.all("container_network_receive_bytes_total", &labels);
+            numbers.count()
+        };
+        assert_eq!(ids.each_ref().map(|id| found(id)), [1, 1], "{source}");
+        drop(second);
+        wait_until("the kernel removes the network", || found(&ids[0]) == 0);
+        assert_eq!(found(&ids[1]), 0);
+        // The first one lives, and has a limit, a state and a start.
+        let metrics = server.scrape();
+        let of = |name, labels: &[_]| {
+            let labels = [&[("name", &*ids[0])], labels].concat();
+            metrics.get(name, &labels)
+        };
+        let limit = of("container_ulimits_soft", &[("ulimit", "max_open_files")]);
+        assert!(limit.is_some(), "{source}");
+        let sleeping = of("container_tasks_state", &[("state", "sleeping")]);
+        assert_eq!(sleeping, Some(1.0), "{source}");
+        // Both are whole seconds, the boot too.
+        let created = of("container_creation_time_seconds", &[]).expect("a time");
+        let started = of("container_start_time_seconds", &[]).expect("a time");
+        assert!(started + 2.0 >= created, "{started} and {created}");
+    }
+}

@@ -1,6 +1,7 @@
 //! `fastproc serve` as its clients see it: over the network, by a real Prometheus, and in `/proc`.
 
 mod actor;
+mod cadvisor;
 mod client;
 mod clients;
 mod containers;

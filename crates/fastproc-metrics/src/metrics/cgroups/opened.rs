@@ -7,9 +7,10 @@
 use std::{
     io::Read,
     os::fd::{AsFd, OwnedFd},
+    path::Path,
 };
 
-use fastproc::{difference::is_same_start, proc_root, record::TICK_NS};
+use fastproc::{difference::is_same_start, frozen, proc_root, record::TICK_NS};
 use rustix::{
     fs::{CWD, Mode, OFlags, openat, readlinkat},
     io::Errno,
@@ -35,10 +36,15 @@ impl Network {
         number.map(Self).ok_or(Errno::INVAL)
     }
 
-    /// That of the machine, which is that of the first process.
+    /// That of the machine, which is that of the first process. As for the metrics of the machine, it is taken to be that of
+    /// this process if that cannot be compared and the processes are its own.
     pub(super) fn of_machine() -> Result<Self, Errno> {
-        let path = proc_root::path("/proc/1/ns/net");
-        Self::of(CWD, &path.to_string_lossy())
+        let of = |path: &Path| Self::of(CWD, &path.to_string_lossy());
+        let first = of(&proc_root::path("/proc/1/ns/net"));
+        if first.is_ok() || proc_root::is_elsewhere() {
+            return first;
+        }
+        of(&frozen::own_path("/proc/self/ns/net"))
     }
 }
 
