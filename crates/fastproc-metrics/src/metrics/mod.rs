@@ -15,6 +15,7 @@ macro_rules! families {
 }
 pub(crate) use families;
 
+mod cadvisor;
 mod cgroups;
 mod cpu;
 mod groups;
@@ -25,6 +26,7 @@ mod scrapes;
 mod table;
 
 pub use self::{
+    cadvisor::cadvisor_names,
     cgroups::{CgroupMetrics, CgroupSettings},
     groups::{Extras, series_of_a_group, write_groups},
     host::{HostMetrics, WrongFilter},

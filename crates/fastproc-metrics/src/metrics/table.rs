@@ -24,7 +24,7 @@ pub fn markdown() -> String {
         ),
         (
             "Cgroups",
-            "With `--cgroups`. Names and types are those of cAdvisor; [cgroups.md](cgroups.md#metrics) says what differs. \
+            "With `--cgroups`. Names and types are those of cAdvisor; [cadvisor.md](cadvisor.md) says what differs. \
              Each has the labels of its cgroup: `id` is its path, `container`, `image`, `name`, `namespace` and `pod` name a \
              container, `unit` and `slice` a unit of systemd. Other labels are in the table.",
             cgroups::families(),

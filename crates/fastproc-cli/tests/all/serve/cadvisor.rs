@@ -32,7 +32,7 @@ fn copy(from: &Path, to: &Path) {
         let (from, to) = entry
             .map(|entry| (entry.path(), to.join(entry.file_name())))
             .expect("it can be listed");
-        let kind = fs::symlink_metadata(&from).expect("it is there");
+        let kind = fs::symlink_metadata(&from).expect("the file exists");
         if kind.is_dir() {
             copy(&from, &to);
         } else if let Ok(target) = fs::read_link(&from) {
@@ -100,6 +100,17 @@ fn make(root: &Path, pid: u32, at: usize, pod: (&str, &str, u32, u64)) -> PathBu
     folder
 }
 
+/// The jobs of the first configuration of `docs/cadvisor.md`.
+#[track_caller]
+fn documented() -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cadvisor.md");
+    let page = fs::read_to_string(page).expect("the page exists");
+    let jobs = page.split_once("### Prometheus\n\n```yaml\nscrape_configs:\n");
+    let jobs = jobs.and_then(|(_, rest)| rest.split_once("```"));
+    let (jobs, _) = jobs.expect("it has a configuration for Prometheus");
+    jobs.to_owned()
+}
+
 #[test]
 fn queries_of_dashboards_and_rules_have_data() {
     needs!(gate::programs(&["prometheus"]));
@@ -116,15 +127,8 @@ fn queries_of_dashboards_and_rules_have_data() {
         &["--source=procfs", "--user=root", "--cgroups", "--no-host"],
     );
     let folder = Folder::new();
-    // As docs/cadvisor.md has it.
-    let prometheus = Prometheus::start(
-        &folder,
-        &format!(
-            "- job_name: fastproc\n  static_configs: [{{targets: ['{}'], labels: {{job: kubelet, \
-             metrics_path: /metrics/cadvisor}}}}]\n",
-            server.address
-        ),
-    );
+    let jobs = documented().replace("NODE:9256", &server.address);
+    let prometheus = Prometheus::start(&folder, &jobs);
     prometheus.wait_for("up", |up| up > 0.5);
     // From now on the containers have run, and were throttled in a fifth of the periods.
     for folder in &folders {

@@ -38,7 +38,7 @@ pub(super) struct Interface {
 #[derive(Debug)]
 pub(super) struct Containers {
     kept: HashMap<u64, Kept>,
-    /// The most folders that stay open, a quarter of what this process may open.
+    /// The most folders that stay open, an eighth of what this process may open. A container above that is not looked at.
     most: usize,
     /// Whether networks are read.
     networks: bool,
@@ -64,7 +64,7 @@ impl Containers {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Self {
             kept: HashMap::new(),
-            most: usize::try_from(limit / 4).unwrap_or(usize::MAX),
+            most: usize::try_from(limit / 8).unwrap_or(usize::MAX),
             networks,
             interfaces: HashMap::new(),
             text: Vec::new(),

@@ -8,7 +8,7 @@ use fastproc::{Process, Snapshot, difference::PerProcess, record::State};
 #[derive(Debug, Default)]
 pub(super) struct Members {
     each: PerProcess<Member>,
-    /// `None`: the source does not tell of every process where it is.
+    /// `None`: of some process the source does not know the cgroup.
     sums: Option<HashMap<u64, Own>>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Own {
     pub first: Option<First>,
 }
 
-/// The states that are told apart.
+/// The states that have series.
 pub(super) const STATES: [State; 4] = [
     State::Sleeping,
     State::Running,

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn first(pid: u32) -> First {
-        let stat = fs::read(format!("/proc/{pid}/stat")).expect("it lives");
+        let stat = fs::read(format!("/proc/{pid}/stat")).expect("the process lives");
         let start_ns = start_ticks(&stat).expect("a start") * TICK_NS;
         First { start_ns, pid }
     }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_process_that_has_another_start_is_another_one() {
         let own = first(std::process::id());
-        let opened = Opened::new(own).expect("it lives");
+        let opened = Opened::new(own).expect("the process lives");
         assert!(opened.is_of(own) && opened.network().is_ok());
         let start_ns = own.start_ns + 2 * TICK_NS;
         let error = Opened::new(First { start_ns, ..own }).expect_err("another one");
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_file_of_a_process_that_has_gone_cannot_be_read() {
         let mut child = Command::new("sleep").arg("600").spawn().expect("it starts");
-        let opened = Opened::new(first(child.id())).expect("it lives");
+        let opened = Opened::new(first(child.id())).expect("the process lives");
         let mut text = Vec::new();
         assert_eq!(opened.read("net/dev", &mut text), Ok(()));
         assert!(text.starts_with(b"Inter-"));
