@@ -16,6 +16,7 @@
 #include <bpf/bpf_core_read.h>
 #include "tasks/mm_flags.h"
 #include "tasks/users.h"
+#include "tasks/waits.h"
 #include "kfunc.h"
 #include "sequence.h"
 
@@ -381,6 +382,7 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	__builtin_memset(e, 0, sizeof(*e));
 	begin(&e->event, EXITS_ENDED, tgid, leader);
 	sums_of_ending(e, t);
+	waits_of_exited(leader, &e->run_delay_ns, &e->timeslices);
 	identify(e, leader, status_of_process(leader));
 	e->end_ns = bpf_ktime_get_boot_ns();
 	parent = leader->real_parent;
@@ -418,9 +420,11 @@ SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 	begin(&e->event, is_process ? EXITS_EXIT : EXITS_THREAD, tgid, t);
 	if (is_process) {
 		gone_threads(e, t->signal);
+		waits_of_exited(t, &e->run_delay_ns, &e->timeslices);
 		e->dumpable = dumpable(t);
 	} else {
 		add_thread(e, t);
+		waits_of_thread(t, &e->run_delay_ns, &e->timeslices);
 		e->prev_utime_ns = t->prev_cputime.utime;
 		e->prev_stime_ns = t->prev_cputime.stime;
 	}

@@ -50,6 +50,8 @@ struct exits_exit {
 	fp_ns cutime_ns, cstime_ns, cgtime_ns; /* of children that it waited for, like the next two; 0 for a thread */
 	u64 cminflt, cmajflt;
 	u64 minflt, majflt, nvcsw, nivcsw;
+	fp_ns run_delay_ns; /* all bits set if unknown, as timeslices */
+	u64 timeslices;
 	fp_bytes peak_rss;
 	fp_bytes rchar, wchar;
 	u64 syscr, syscw;

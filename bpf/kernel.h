@@ -83,6 +83,7 @@ typedef struct seqcount_spinlock { seqcount_t seqcount; } seqcount_spinlock_t;
 typedef struct { seqcount_spinlock_t seqcount; } seqlock_t;
 typedef struct { seqcount_t seqcount; } seqlock_t___5_9;
 
+struct taskstats { u64 cpu_count, cpu_delay_total; };
 struct core_state;
 struct signal_struct___5_16 { struct task_struct *group_exit_task; };
 struct signal_struct___5_9 { seqlock_t___5_9 stats_lock; };
@@ -104,6 +105,7 @@ struct signal_struct {
 	struct task_io_accounting ioac;
 	u64 sum_sched_runtime;
 	struct rlimit rlim[16];
+	struct taskstats *stats;
 };
 
 struct percpu_counter { s64 count; s32 *counters; };
@@ -169,6 +171,7 @@ struct thread_info { u32 cpu; };
 enum task_dumpable { TASK_DUMPABLE_OFF };
 struct task_exec_state { enum task_dumpable dumpable; };
 struct sched_entity { u64 sum_exec_runtime; };
+struct sched_info { u64 pcount, run_delay; };
 struct task_struct {
 	struct thread_info thread_info;
 	/* on_cpu is a byte in newer kernels: libbpf adapts the size of a load only if the member is unsigned */
@@ -176,7 +179,9 @@ struct task_struct {
 	u32 user_dumpable : 1;
 	struct task_exec_state *exec_state;
 	int prio, static_prio, exit_state, exit_code, exit_signal;
+	int on_rq;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	cpumask_t cpus_mask;
 	struct list_head tasks, thread_node;
 	struct mm_struct *mm;

@@ -155,6 +155,14 @@ struct fp_cpu {
 	u64 nvcsw              FP_PUBLIC FP_LEADER;            /* Voluntary context switches of the leading thread, as in `/proc/PID/status`. */
 	u64 nivcsw             FP_PUBLIC FP_LEADER;            /* Involuntary context switches of the leading thread. */
 	fp_ns sum_exec_ns      FP_PUBLIC FP_SUM FP_UNKNOWN(0); /* Precise run time (`se.sum_exec_runtime`); `/proc` does not tell. */
+	/*
+	 * Time that threads waited for a CPU while they could run (`sched_info.run_delay`): the second number of schedstat. The time of
+	 * exited threads is included where the kernel keeps it (`signal->stats`: CONFIG_TASKSTATS and CONFIG_TASK_DELAY_ACCT) and the source
+	 * can read it; `/proc` shows living threads only.
+	 */
+	fp_ns run_delay_ns     FP_PUBLIC FP_SUM FP_UNKNOWN(-1);
+	/* How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as above. */
+	u64 timeslices         FP_PUBLIC FP_SUM FP_UNKNOWN(-1);
 	fp_ns sampled_utime_ns FP_TICKS FP_SUM FP_INNER;       /* User time as sampled by ticks, before scaling. */
 	fp_ns sampled_stime_ns FP_TICKS FP_SUM FP_INNER;       /* System time as sampled by ticks, before scaling. */
 	fp_ns prev_utime_ns    FP_TICKS FP_PROCESS FP_INNER;   /* User time that the kernel last showed to anybody (`signal->prev_cputime`). */
@@ -357,6 +365,8 @@ struct fp_thread_record {
 	u64 nvcsw              FP_PUBLIC;               /* Voluntary context switches. */
 	u64 nivcsw             FP_PUBLIC;               /* Involuntary context switches. */
 	fp_ns sum_exec_ns      FP_PUBLIC FP_UNKNOWN(0); /* Precise run time; `/proc` does not tell. */
+	fp_ns run_delay_ns     FP_PUBLIC FP_UNKNOWN(-1); /* Time that it waited for a CPU while it could run (`sched_info.run_delay`). */
+	u64 timeslices         FP_PUBLIC FP_UNKNOWN(-1); /* How often it got a CPU (`sched_info.pcount`). */
 	fp_ns sampled_utime_ns FP_TICKS FP_INNER;       /* User time as sampled by ticks. */
 	fp_ns sampled_stime_ns FP_TICKS FP_INNER;       /* System time as sampled by ticks. */
 	fp_ns prev_utime_ns    FP_TICKS FP_INNER;       /* User time that the kernel last showed. */
@@ -384,6 +394,12 @@ struct fp_exit_record {
 	fp_ns stime_ns    FP_TICKS;                    /* Time in kernel mode, scaled as the kernel does. */
 	fp_ns gtime_ns    FP_TICKS;                    /* Guest time. */
 	fp_ns sum_exec_ns FP_PUBLIC;                   /* Precise run time. */
+	/*
+	 * Time that its threads waited for a CPU. Unknown if it had several and the kernel does not keep what exited ones waited: see
+	 * `fp_cpu.run_delay_ns`.
+	 */
+	fp_ns run_delay_ns FP_PUBLIC FP_UNKNOWN(-1);
+	u64 timeslices    FP_PUBLIC FP_UNKNOWN(-1);    /* How often one of its threads got a CPU; unknown likewise. */
 	fp_ns cutime_ns   FP_TICKS;                    /* User time of children that it waited for. */
 	fp_ns cstime_ns   FP_TICKS;                    /* System time of those. */
 	fp_ns cgtime_ns   FP_TICKS;                    /* Guest time of those. */

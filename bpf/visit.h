@@ -77,6 +77,8 @@ __noinline int visit_leader(u64 task, u32 index)
 			moves = remember(task, index, at) && plan != FP_READ;
 			remembered = 1;
 		}
+		/* Until it has left the run queue the scheduler may still add to what it waited: see proof.h. */
+		rested = rested && !RELOAD(t->on_rq);
 	}
 	place->task = task;
 	touch_far(t);

@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // layoutID is the id of the layout that these structures have.
-const layoutID uint64 = 0x250be008b00dee4a
+const layoutID uint64 = 0x7139ea5362370932
 
 // The groups of fields.
 const (
@@ -117,6 +117,10 @@ type CPU struct {
 	Nivcsw uint64
 	// Precise run time (`se.sum_exec_runtime`); `/proc` does not tell.
 	sumExecNS uint64
+	// * Time that threads waited for a CPU while they could run (`sched_info.run_delay`): the second number of schedstat. The time of * exited threads is included where the kernel keeps it (`signal->stats`: CONFIG_TASKSTATS and CONFIG_TASK_DELAY_ACCT) and the source * can read it; `/proc` shows living threads only.
+	runDelayNS uint64
+	// How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as above.
+	timeslices uint64
 	// User time as sampled by ticks, before scaling.
 	SampledUtimeNS uint64
 	// System time as sampled by ticks, before scaling.
@@ -425,6 +429,10 @@ type ThreadRecord struct {
 	Nivcsw uint64
 	// Precise run time; `/proc` does not tell.
 	sumExecNS uint64
+	// Time that it waited for a CPU while it could run (`sched_info.run_delay`).
+	runDelayNS uint64
+	// How often it got a CPU (`sched_info.pcount`).
+	timeslices uint64
 	// User time as sampled by ticks.
 	SampledUtimeNS uint64
 	// System time as sampled by ticks.
@@ -475,6 +483,10 @@ type ExitRecord struct {
 	GtimeNS uint64
 	// Precise run time.
 	SumExecNS uint64
+	// * Time that its threads waited for a CPU. Unknown if it had several and the kernel does not keep what exited ones waited: see * `fp_cpu.run_delay_ns`.
+	runDelayNS uint64
+	// How often one of its threads got a CPU; unknown likewise.
+	timeslices uint64
 	// User time of children that it waited for.
 	CutimeNS uint64
 	// System time of those.
@@ -553,7 +565,7 @@ var (
 	_ [75]struct{}  = [unsafe.Offsetof(Identity{}.Masked)]struct{}{}
 	_ [76]struct{}  = [unsafe.Offsetof(Identity{}.onCPU)]struct{}{}
 	_ [80]struct{}  = [unsafe.Offsetof(Identity{}.Comm)]struct{}{}
-	_ [136]struct{} = [unsafe.Sizeof(CPU{})]struct{}{}
+	_ [152]struct{} = [unsafe.Sizeof(CPU{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(CPU{}.UtimeNS)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(CPU{}.StimeNS)]struct{}{}
 	_ [16]struct{}  = [unsafe.Offsetof(CPU{}.GtimeNS)]struct{}{}
@@ -567,10 +579,12 @@ var (
 	_ [80]struct{}  = [unsafe.Offsetof(CPU{}.Nvcsw)]struct{}{}
 	_ [88]struct{}  = [unsafe.Offsetof(CPU{}.Nivcsw)]struct{}{}
 	_ [96]struct{}  = [unsafe.Offsetof(CPU{}.sumExecNS)]struct{}{}
-	_ [104]struct{} = [unsafe.Offsetof(CPU{}.SampledUtimeNS)]struct{}{}
-	_ [112]struct{} = [unsafe.Offsetof(CPU{}.SampledStimeNS)]struct{}{}
-	_ [120]struct{} = [unsafe.Offsetof(CPU{}.PrevUtimeNS)]struct{}{}
-	_ [128]struct{} = [unsafe.Offsetof(CPU{}.PrevStimeNS)]struct{}{}
+	_ [104]struct{} = [unsafe.Offsetof(CPU{}.runDelayNS)]struct{}{}
+	_ [112]struct{} = [unsafe.Offsetof(CPU{}.timeslices)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(CPU{}.SampledUtimeNS)]struct{}{}
+	_ [128]struct{} = [unsafe.Offsetof(CPU{}.SampledStimeNS)]struct{}{}
+	_ [136]struct{} = [unsafe.Offsetof(CPU{}.PrevUtimeNS)]struct{}{}
+	_ [144]struct{} = [unsafe.Offsetof(CPU{}.PrevStimeNS)]struct{}{}
 	_ [128]struct{} = [unsafe.Sizeof(Memory{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Memory{}.Vsize)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(Memory{}.RssApprox)]struct{}{}
@@ -680,23 +694,23 @@ var (
 	_ [16]struct{}  = [unsafe.Offsetof(NameParts{}.PoolCPU)]struct{}{}
 	_ [20]struct{}  = [unsafe.Offsetof(NameParts{}.Reserved)]struct{}{}
 	_ [24]struct{}  = [unsafe.Offsetof(NameParts{}.Text)]struct{}{}
-	_ [920]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
+	_ [936]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Record{}.Identity)]struct{}{}
 	_ [96]struct{}  = [unsafe.Offsetof(Record{}.CPU)]struct{}{}
-	_ [232]struct{} = [unsafe.Offsetof(Record{}.Memory)]struct{}{}
-	_ [360]struct{} = [unsafe.Offsetof(Record{}.Users)]struct{}{}
-	_ [392]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
-	_ [416]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
-	_ [504]struct{} = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
-	_ [536]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
-	_ [632]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
-	_ [720]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
-	_ [792]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
-	_ [800]struct{} = [unsafe.Offsetof(Record{}.SchedulingDetails)]struct{}{}
-	_ [840]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
-	_ [856]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
-	_ [912]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
-	_ [216]struct{} = [unsafe.Sizeof(ThreadRecord{})]struct{}{}
+	_ [248]struct{} = [unsafe.Offsetof(Record{}.Memory)]struct{}{}
+	_ [376]struct{} = [unsafe.Offsetof(Record{}.Users)]struct{}{}
+	_ [408]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
+	_ [432]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
+	_ [520]struct{} = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
+	_ [552]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
+	_ [648]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
+	_ [736]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
+	_ [808]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
+	_ [816]struct{} = [unsafe.Offsetof(Record{}.SchedulingDetails)]struct{}{}
+	_ [856]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
+	_ [872]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
+	_ [928]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
+	_ [232]struct{} = [unsafe.Sizeof(ThreadRecord{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(ThreadRecord{}.StartNS)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(ThreadRecord{}.UtimeNS)]struct{}{}
 	_ [16]struct{}  = [unsafe.Offsetof(ThreadRecord{}.StimeNS)]struct{}{}
@@ -706,23 +720,25 @@ var (
 	_ [48]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Nvcsw)]struct{}{}
 	_ [56]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Nivcsw)]struct{}{}
 	_ [64]struct{}  = [unsafe.Offsetof(ThreadRecord{}.sumExecNS)]struct{}{}
-	_ [72]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SampledUtimeNS)]struct{}{}
-	_ [80]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SampledStimeNS)]struct{}{}
-	_ [88]struct{}  = [unsafe.Offsetof(ThreadRecord{}.PrevUtimeNS)]struct{}{}
-	_ [96]struct{}  = [unsafe.Offsetof(ThreadRecord{}.PrevStimeNS)]struct{}{}
-	_ [104]struct{} = [unsafe.Offsetof(ThreadRecord{}.io)]struct{}{}
-	_ [160]struct{} = [unsafe.Offsetof(ThreadRecord{}.Tid)]struct{}{}
-	_ [164]struct{} = [unsafe.Offsetof(ThreadRecord{}.Tgid)]struct{}{}
-	_ [168]struct{} = [unsafe.Offsetof(ThreadRecord{}.StateBits)]struct{}{}
-	_ [172]struct{} = [unsafe.Offsetof(ThreadRecord{}.Flags)]struct{}{}
-	_ [176]struct{} = [unsafe.Offsetof(ThreadRecord{}.Priority)]struct{}{}
-	_ [180]struct{} = [unsafe.Offsetof(ThreadRecord{}.Nice)]struct{}{}
-	_ [184]struct{} = [unsafe.Offsetof(ThreadRecord{}.RtPriority)]struct{}{}
-	_ [188]struct{} = [unsafe.Offsetof(ThreadRecord{}.Policy)]struct{}{}
-	_ [192]struct{} = [unsafe.Offsetof(ThreadRecord{}.Processor)]struct{}{}
-	_ [196]struct{} = [unsafe.Offsetof(ThreadRecord{}.ThreadsState)]struct{}{}
-	_ [200]struct{} = [unsafe.Offsetof(ThreadRecord{}.Comm)]struct{}{}
-	_ [264]struct{} = [unsafe.Sizeof(ExitRecord{})]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(ThreadRecord{}.runDelayNS)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(ThreadRecord{}.timeslices)]struct{}{}
+	_ [88]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SampledUtimeNS)]struct{}{}
+	_ [96]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SampledStimeNS)]struct{}{}
+	_ [104]struct{} = [unsafe.Offsetof(ThreadRecord{}.PrevUtimeNS)]struct{}{}
+	_ [112]struct{} = [unsafe.Offsetof(ThreadRecord{}.PrevStimeNS)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(ThreadRecord{}.io)]struct{}{}
+	_ [176]struct{} = [unsafe.Offsetof(ThreadRecord{}.Tid)]struct{}{}
+	_ [180]struct{} = [unsafe.Offsetof(ThreadRecord{}.Tgid)]struct{}{}
+	_ [184]struct{} = [unsafe.Offsetof(ThreadRecord{}.StateBits)]struct{}{}
+	_ [188]struct{} = [unsafe.Offsetof(ThreadRecord{}.Flags)]struct{}{}
+	_ [192]struct{} = [unsafe.Offsetof(ThreadRecord{}.Priority)]struct{}{}
+	_ [196]struct{} = [unsafe.Offsetof(ThreadRecord{}.Nice)]struct{}{}
+	_ [200]struct{} = [unsafe.Offsetof(ThreadRecord{}.RtPriority)]struct{}{}
+	_ [204]struct{} = [unsafe.Offsetof(ThreadRecord{}.Policy)]struct{}{}
+	_ [208]struct{} = [unsafe.Offsetof(ThreadRecord{}.Processor)]struct{}{}
+	_ [212]struct{} = [unsafe.Offsetof(ThreadRecord{}.ThreadsState)]struct{}{}
+	_ [216]struct{} = [unsafe.Offsetof(ThreadRecord{}.Comm)]struct{}{}
+	_ [280]struct{} = [unsafe.Sizeof(ExitRecord{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(ExitRecord{}.Number)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(ExitRecord{}.StartNS)]struct{}{}
 	_ [16]struct{}  = [unsafe.Offsetof(ExitRecord{}.endNS)]struct{}{}
@@ -730,31 +746,33 @@ var (
 	_ [32]struct{}  = [unsafe.Offsetof(ExitRecord{}.StimeNS)]struct{}{}
 	_ [40]struct{}  = [unsafe.Offsetof(ExitRecord{}.GtimeNS)]struct{}{}
 	_ [48]struct{}  = [unsafe.Offsetof(ExitRecord{}.SumExecNS)]struct{}{}
-	_ [56]struct{}  = [unsafe.Offsetof(ExitRecord{}.CutimeNS)]struct{}{}
-	_ [64]struct{}  = [unsafe.Offsetof(ExitRecord{}.CstimeNS)]struct{}{}
-	_ [72]struct{}  = [unsafe.Offsetof(ExitRecord{}.CgtimeNS)]struct{}{}
-	_ [80]struct{}  = [unsafe.Offsetof(ExitRecord{}.Cminflt)]struct{}{}
-	_ [88]struct{}  = [unsafe.Offsetof(ExitRecord{}.Cmajflt)]struct{}{}
-	_ [96]struct{}  = [unsafe.Offsetof(ExitRecord{}.Minflt)]struct{}{}
-	_ [104]struct{} = [unsafe.Offsetof(ExitRecord{}.Majflt)]struct{}{}
-	_ [112]struct{} = [unsafe.Offsetof(ExitRecord{}.Nvcsw)]struct{}{}
-	_ [120]struct{} = [unsafe.Offsetof(ExitRecord{}.Nivcsw)]struct{}{}
-	_ [128]struct{} = [unsafe.Offsetof(ExitRecord{}.PeakRss)]struct{}{}
-	_ [136]struct{} = [unsafe.Offsetof(ExitRecord{}.CgroupID)]struct{}{}
-	_ [144]struct{} = [unsafe.Offsetof(ExitRecord{}.io)]struct{}{}
-	_ [200]struct{} = [unsafe.Offsetof(ExitRecord{}.Known)]struct{}{}
-	_ [204]struct{} = [unsafe.Offsetof(ExitRecord{}.Pid)]struct{}{}
-	_ [208]struct{} = [unsafe.Offsetof(ExitRecord{}.Ppid)]struct{}{}
-	_ [212]struct{} = [unsafe.Offsetof(ExitRecord{}.Flags)]struct{}{}
-	_ [216]struct{} = [unsafe.Offsetof(ExitRecord{}.Uid)]struct{}{}
-	_ [220]struct{} = [unsafe.Offsetof(ExitRecord{}.Euid)]struct{}{}
-	_ [224]struct{} = [unsafe.Offsetof(ExitRecord{}.Gid)]struct{}{}
-	_ [228]struct{} = [unsafe.Offsetof(ExitRecord{}.Egid)]struct{}{}
-	_ [232]struct{} = [unsafe.Offsetof(ExitRecord{}.status)]struct{}{}
-	_ [236]struct{} = [unsafe.Offsetof(ExitRecord{}.LineAt)]struct{}{}
-	_ [240]struct{} = [unsafe.Offsetof(ExitRecord{}.LineBytes)]struct{}{}
-	_ [244]struct{} = [unsafe.Offsetof(ExitRecord{}.Reserved)]struct{}{}
-	_ [248]struct{} = [unsafe.Offsetof(ExitRecord{}.Comm)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(ExitRecord{}.runDelayNS)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(ExitRecord{}.timeslices)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(ExitRecord{}.CutimeNS)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(ExitRecord{}.CstimeNS)]struct{}{}
+	_ [88]struct{}  = [unsafe.Offsetof(ExitRecord{}.CgtimeNS)]struct{}{}
+	_ [96]struct{}  = [unsafe.Offsetof(ExitRecord{}.Cminflt)]struct{}{}
+	_ [104]struct{} = [unsafe.Offsetof(ExitRecord{}.Cmajflt)]struct{}{}
+	_ [112]struct{} = [unsafe.Offsetof(ExitRecord{}.Minflt)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(ExitRecord{}.Majflt)]struct{}{}
+	_ [128]struct{} = [unsafe.Offsetof(ExitRecord{}.Nvcsw)]struct{}{}
+	_ [136]struct{} = [unsafe.Offsetof(ExitRecord{}.Nivcsw)]struct{}{}
+	_ [144]struct{} = [unsafe.Offsetof(ExitRecord{}.PeakRss)]struct{}{}
+	_ [152]struct{} = [unsafe.Offsetof(ExitRecord{}.CgroupID)]struct{}{}
+	_ [160]struct{} = [unsafe.Offsetof(ExitRecord{}.io)]struct{}{}
+	_ [216]struct{} = [unsafe.Offsetof(ExitRecord{}.Known)]struct{}{}
+	_ [220]struct{} = [unsafe.Offsetof(ExitRecord{}.Pid)]struct{}{}
+	_ [224]struct{} = [unsafe.Offsetof(ExitRecord{}.Ppid)]struct{}{}
+	_ [228]struct{} = [unsafe.Offsetof(ExitRecord{}.Flags)]struct{}{}
+	_ [232]struct{} = [unsafe.Offsetof(ExitRecord{}.Uid)]struct{}{}
+	_ [236]struct{} = [unsafe.Offsetof(ExitRecord{}.Euid)]struct{}{}
+	_ [240]struct{} = [unsafe.Offsetof(ExitRecord{}.Gid)]struct{}{}
+	_ [244]struct{} = [unsafe.Offsetof(ExitRecord{}.Egid)]struct{}{}
+	_ [248]struct{} = [unsafe.Offsetof(ExitRecord{}.status)]struct{}{}
+	_ [252]struct{} = [unsafe.Offsetof(ExitRecord{}.LineAt)]struct{}{}
+	_ [256]struct{} = [unsafe.Offsetof(ExitRecord{}.LineBytes)]struct{}{}
+	_ [260]struct{} = [unsafe.Offsetof(ExitRecord{}.Reserved)]struct{}{}
+	_ [264]struct{} = [unsafe.Offsetof(ExitRecord{}.Comm)]struct{}{}
 )
 
 // OnCPU: 1 while the leading thread is on a CPU (`task->on_cpu`). False: it is not known.
@@ -765,6 +783,16 @@ func (of *Identity) OnCPU() (uint32, bool) {
 // SumExecNS: Precise run time (`se.sum_exec_runtime`); `/proc` does not tell. False: it is not known.
 func (of *CPU) SumExecNS() (uint64, bool) {
 	return of.sumExecNS, of.sumExecNS != 0
+}
+
+// RunDelayNS: * Time that threads waited for a CPU while they could run (`sched_info.run_delay`): the second number of schedstat. The time of * exited threads is included where the kernel keeps it (`signal->stats`: CONFIG_TASKSTATS and CONFIG_TASK_DELAY_ACCT) and the source * can read it; `/proc` shows living threads only. False: it is not known.
+func (of *CPU) RunDelayNS() (uint64, bool) {
+	return of.runDelayNS, of.runDelayNS != ^uint64(0)
+}
+
+// Timeslices: How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as above. False: it is not known.
+func (of *CPU) Timeslices() (uint64, bool) {
+	return of.timeslices, of.timeslices != ^uint64(0)
 }
 
 // MmUsers: Users of the address space: 1 if nobody shares it (`mm->mm_users`). False: it is not known.
@@ -790,6 +818,16 @@ func (of *Cgroup) ID() (uint64, bool) {
 // SumExecNS: Precise run time; `/proc` does not tell. False: it is not known.
 func (of *ThreadRecord) SumExecNS() (uint64, bool) {
 	return of.sumExecNS, of.sumExecNS != 0
+}
+
+// RunDelayNS: Time that it waited for a CPU while it could run (`sched_info.run_delay`). False: it is not known.
+func (of *ThreadRecord) RunDelayNS() (uint64, bool) {
+	return of.runDelayNS, of.runDelayNS != ^uint64(0)
+}
+
+// Timeslices: How often it got a CPU (`sched_info.pcount`). False: it is not known.
+func (of *ThreadRecord) Timeslices() (uint64, bool) {
+	return of.timeslices, of.timeslices != ^uint64(0)
 }
 
 // ExitCode: Exit status as waitpid(2) shows it. See `Process::exit_code` for whether the reader may know. False: it is not known, or the kernel would not show it.

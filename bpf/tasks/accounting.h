@@ -4,6 +4,7 @@
 #define FASTPROC_TASKS_ACCOUNTING_H
 
 #include "io.h"
+#include "waits.h"
 
 static __always_inline void collect_cpu(struct task_struct *t, struct fp_cpu *c)
 {
@@ -25,6 +26,7 @@ static __always_inline void collect_cpu(struct task_struct *t, struct fp_cpu *c)
 	c->cmajflt = signal->cmaj_flt;
 	c->nvcsw = t->nvcsw;
 	c->nivcsw = t->nivcsw;
+	collect_waits(t, &c->run_delay_ns, &c->timeslices);
 }
 
 static __always_inline void fold_cpu(struct task_struct *t, struct fp_cpu *c)
@@ -35,6 +37,7 @@ static __always_inline void fold_cpu(struct task_struct *t, struct fp_cpu *c)
 	c->gtime_ns += t->gtime;
 	c->minflt += t->min_flt;
 	c->majflt += t->maj_flt;
+	fold_waits(t, &c->run_delay_ns, &c->timeslices);
 }
 
 /* A thread that is listed; the library calculates its user and system times from these. */
@@ -47,6 +50,7 @@ static __always_inline void collect_thread_cpu(struct task_struct *t, struct fp_
 	r->nvcsw = t->nvcsw;
 	r->nivcsw = t->nivcsw;
 	r->sum_exec_ns = t->se.sum_exec_runtime;
+	waits_of_thread(t, &r->run_delay_ns, &r->timeslices);
 	r->sampled_utime_ns = t->utime;
 	r->sampled_stime_ns = t->stime;
 	r->prev_utime_ns = t->prev_cputime.utime;

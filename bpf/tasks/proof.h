@@ -25,7 +25,10 @@
  * - Identity: the words that are always compared. PF_FORKNOEXEC: setpgid(2) changes the group of a child before it executes a
  *   program, never after. A process that can be reaped or die without a run is not kept: see may_rest().
  * - FP_CPU: without a run no time passes, and no faults occur. The times that the kernel last showed to a reader may
- *   move, but not what it shows then.
+ *   move, but not what it shows then. What a task waited (sched_info) changes when it gets a CPU, which is a run, and when
+ *   it leaves a run queue. From 6.12 on a sleeping task may stay on one until its turn comes; if it is moved twice by then, it
+ *   leaves one as if it had waited. So a record is kept only if the task was on none after its words were stored: it comes
+ *   back onto one only by being woken, which changes its state until it has run.
  * - FP_MEMORY: others reclaim, truncate, merge and pin: the counters are words. The process itself changes its sizes.
  * - FP_MEMORY_DETAILS: page tables, huge pages and flags: words.
  * - FP_LAYOUT: the process itself changes it.

@@ -1,6 +1,7 @@
 //! `fastproc cat`: files of `/proc`, rendered from records.
 
 use std::{
+    borrow::Cow,
     fs,
     io::{self, Write},
     os::unix::ffi::OsStrExt as _,
@@ -10,10 +11,10 @@ use std::{
 };
 
 use fastproc::{
-    Collector, Process, SourceKind,
-    access::Access,
+    Collector, Fields, Process, Snapshot, SourceKind,
     counters::{self, Counters, MachineFile},
     proc_root,
+    record::ThreadRecord,
     text::Files,
 };
 use fastproc_columns::escape::escape;
@@ -26,7 +27,7 @@ use crate::{
 
 /// Print files of /proc like cat, rendered from records.
 ///
-/// The files of a process are /proc/PID/stat, statm and status. The files of the machine are /proc/stat, vmstat, interrupts,
+/// The files of a process are /proc/PID/stat, statm, status and schedstat. The files of the machine are /proc/stat, vmstat, interrupts,
 /// softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab. /proc/ can be left out, as in 1/stat,
 /// self/stat and stat.
 ///
@@ -68,16 +69,26 @@ enum ProcessFile {
     Stat,
     Statm,
     Status,
+    Schedstat,
 }
 
 impl ProcessFile {
-    const ALL: [Self; 3] = [Self::Stat, Self::Statm, Self::Status];
+    const ALL: [Self; 4] = [Self::Stat, Self::Statm, Self::Status, Self::Schedstat];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Stat => "stat",
             Self::Statm => "statm",
             Self::Status => "status",
+            Self::Schedstat => "schedstat",
+        }
+    }
+
+    const fn fields(self) -> Fields {
+        match self {
+            // It has the values of the leading thread, and a record those of all threads.
+            Self::Schedstat => Files::FIELDS.union(Fields::THREADS),
+            _ => Files::FIELDS,
         }
     }
 }
@@ -118,7 +129,7 @@ fn all_of_the_kernel(file: ProcessFile, out: &mut impl Write) -> Result<ExitCode
 }
 
 fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
-    let mut processes = Processes::open(args.source.kind())?;
+    let mut processes = Processes::open(file.fields(), args.source.kind())?;
     let Processes {
         collector,
         texts,
@@ -126,8 +137,8 @@ fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode,
     } = &mut processes;
     let snapshot = collector.snapshot()?;
     for process in snapshot.iter() {
-        if let Some(text) = render(texts, checker.access(process, &snapshot), process, file)? {
-            out.write_all(text)?;
+        if let Some(text) = render(texts, checker, &snapshot, process, file)? {
+            out.write_all(&text)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -141,9 +152,9 @@ struct Processes {
 }
 
 impl Processes {
-    fn open(source: Option<SourceKind>) -> Result<Self, Failure> {
+    fn open(fields: Fields, source: Option<SourceKind>) -> Result<Self, Failure> {
         let collector = Collector::builder()
-            .fields(Files::FIELDS)
+            .fields(fields)
             .source(source)
             .one_shot(true)
             .open()?;
@@ -161,21 +172,33 @@ impl Processes {
 /// The text of a process. `None`: only the kernel has it, and the process has exited.
 fn render<'t>(
     texts: &'t mut Files,
-    access: Access,
+    checker: &AccessCheck,
+    snapshot: &Snapshot<'_>,
     process: Process<'_>,
     file: ProcessFile,
-) -> Result<Option<&'t [u8]>, Failure> {
-    Ok(match file {
-        ProcessFile::Stat => Some(texts.stat(process, access)?),
-        ProcessFile::Statm => Some(texts.statm(process)?),
-        ProcessFile::Status if texts.needs_kernel_status(process) => {
-            match fs::read(kernel_path(process.pid(), file)) {
-                Ok(kernel) => Some(texts.status(process, Some(&kernel))?),
-                Err(_) => None,
+) -> Result<Option<Cow<'t, [u8]>>, Failure> {
+    let kernel = || fs::read(kernel_path(process.pid(), file)).ok();
+    let text = match file {
+        ProcessFile::Stat => texts.stat(process, checker.access(process, snapshot))?,
+        ProcessFile::Statm => texts.statm(process)?,
+        ProcessFile::Status if texts.needs_kernel_status(process) => match kernel() {
+            Some(kernel) => texts.status(process, Some(&kernel))?,
+            None => return Ok(None),
+        },
+        ProcessFile::Status => texts.status(process, None)?,
+        ProcessFile::Schedstat => {
+            let mut threads = snapshot.threads();
+            let leader = threads.find(|thread| thread.tid == process.pid());
+            let is_known = |thread: &&ThreadRecord| {
+                thread.sum_exec_ns().is_some() && thread.run_delay_ns().is_some()
+            };
+            match leader.filter(is_known) {
+                Some(leader) => texts.schedstat(leader)?,
+                None => return Ok(kernel().map(Cow::Owned)),
             }
         }
-        ProcessFile::Status => Some(texts.status(process, None)?),
-    })
+    };
+    Ok(Some(Cow::Borrowed(text)))
 }
 
 fn kernel_path(pid: u32, file: ProcessFile) -> PathBuf {
@@ -183,6 +206,11 @@ fn kernel_path(pid: u32, file: ProcessFile) -> PathBuf {
 }
 
 fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
+    let targets = args.paths.iter().map(|path| target(path));
+    let fields = targets.fold(Fields::empty(), |fields, target| match target {
+        Target::Process(_, file) => fields | file.fields(),
+        _ => fields,
+    });
     let mut processes = None;
     let mut machine = None;
     let mut code = ExitCode::SUCCESS;
@@ -192,7 +220,7 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
             Target::Process(pid, file) => {
                 let processes = match &mut processes {
                     Some(processes) => processes,
-                    None => processes.insert(Processes::open(args.source.kind())?),
+                    None => processes.insert(Processes::open(fields, args.source.kind())?),
                 };
                 print_process(processes, pid, file, out)?
             }
@@ -258,9 +286,9 @@ fn print_process(
     } = processes;
     let snapshot = collector.snapshot()?;
     if let Some(process) = snapshot.get(pid)
-        && let Some(text) = render(texts, checker.access(process, &snapshot), process, file)?
+        && let Some(text) = render(texts, checker, &snapshot, process, file)?
     {
-        return Ok(out.write_all(text));
+        return Ok(out.write_all(&text));
     }
     Ok(copy(&kernel_path(pid, file), out))
 }
@@ -320,7 +348,7 @@ fn not_rendered(path: &Path) -> io::Error {
     match fs::metadata(path) {
         Ok(_) => io::Error::new(
             io::ErrorKind::Unsupported,
-            "fastproc cat makes stat, statm and status of a process, and counters of the machine; --proc prints this file like cat",
+            "fastproc cat makes stat, statm, status and schedstat of a process, and counters of the machine; --proc prints this file like cat",
         ),
         Err(error) => error,
     }

@@ -159,6 +159,22 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Time of waiting for a CPU, in nanoseconds, if known.
+    pub fn run_delay_ns(&self) -> Option<u64> {
+        match self.thread {
+            Some(thread) => thread.run_delay_ns(),
+            None => self.process.cpu()?.run_delay_ns(),
+        }
+    }
+
+    /// How often it got a CPU, if known.
+    pub fn timeslices(&self) -> Option<u64> {
+        match self.thread {
+            Some(thread) => thread.timeslices(),
+            None => self.process.cpu()?.timeslices(),
+        }
+    }
+
     /// The state.
     pub fn state(&self) -> State {
         self.thread.map_or(self.process.state(), |thread| {

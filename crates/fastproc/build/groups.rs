@@ -173,6 +173,7 @@ pub fn write_records(header: &Header, style: &Style, view: &View) -> String {
             .filter(|one| one.tags.threads == Some(Threads::Sum));
         let mut body = String::new();
         for one in summed {
+            let is_lost = one.tags.unknown.as_deref() == Some("-1");
             let one = &one.name;
             let has = |list: &Structure, name: &str| list.members.iter().any(|of| of.name == *name);
             let place = if has(thread, name) {
@@ -184,7 +185,16 @@ pub fn write_records(header: &Header, style: &Style, view: &View) -> String {
                 has(thread, name) || has(thread, one),
                 "record.h: {name}.{one} is a sum, but fp_thread_record has no {one}"
             );
-            let _ = writeln!(body, "        self.{one} += thread.{place};");
+            // A sum is unknown if a part is.
+            let _ = if is_lost {
+                writeln!(
+                    body,
+                    "        self.{one} = match (self.{one}, thread.{place}) {{\n            \
+                         (u64::MAX, _) | (_, u64::MAX) => u64::MAX,\n            (sum, part) => sum + part,\n        }};"
+                )
+            } else {
+                writeln!(body, "        self.{one} += thread.{place};")
+            };
         }
         if !body.is_empty() {
             let rust = rust_name(&structure.name, style);

@@ -13,11 +13,19 @@ pub enum File {
     Status,
     /// `/proc/PID/io`
     Io,
+    /// `/proc/PID/schedstat`
+    Schedstat,
 }
 
 impl File {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Stat, Self::Statm, Self::Status, Self::Io];
+    pub const ALL: [Self; 5] = [
+        Self::Stat,
+        Self::Statm,
+        Self::Status,
+        Self::Io,
+        Self::Schedstat,
+    ];
 
     /// Name of the file.
     pub const fn name(self) -> &'static str {
@@ -26,6 +34,7 @@ impl File {
             Self::Statm => "statm",
             Self::Status => "status",
             Self::Io => "io",
+            Self::Schedstat => "schedstat",
         }
     }
 }
@@ -43,6 +52,8 @@ const STAT: &str = "state ppid pgrp session tty_nr tpgid flags minflt cminflt ma
     cguest_time start_data end_data start_brk arg_start arg_end env_start env_end exit_code";
 
 const STATM: &str = "size resident shared text lib data dt";
+
+const SCHEDSTAT: &str = "run_ns run_delay_ns timeslices";
 
 /// What can be expected of a value while it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +108,7 @@ pub fn split(file: File, text: &[u8]) -> Vec<Field<'_>> {
     match file {
         File::Stat => split_stat(text),
         File::Statm => words(text, STATM),
+        File::Schedstat => words(text, SCHEDSTAT),
         File::Status | File::Io => lines(text),
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use fastproc::{
     Collector, Fields, Process, Snapshot, SourceKind, access::Access, cputime, proc_root,
-    record::Record, text::Files,
+    record::Record, record::ThreadRecord, text::Files,
 };
 
 use super::{
@@ -33,6 +33,8 @@ const LONGER_LOOK: Duration = Duration::from_secs(10);
 /// And how often at least: some states of such processes show in one of a thousand readings.
 const LONGER_LOOKS: u32 = 5_000;
 
+const FILES: usize = File::ALL.len();
+
 /// Compares all processes, or those of `pids`, `rounds` times.
 pub fn compare(
     source: Option<SourceKind>,
@@ -43,8 +45,18 @@ pub fn compare(
     let fields = Files::FIELDS | Fields::IO;
     let mut collector = Collector::builder().fields(fields).source(source).open()?;
     let texts = Files::open(collector.host(), collector.calibration())?;
+    // Another one: a walk that lists every thread keeps no records, which are to be compared too.
+    let threads = match collector.source() {
+        SourceKind::Procfs => None,
+        kind => {
+            let fields = Fields::CPU | Fields::THREADS;
+            let builder = Collector::builder().fields(fields).source(Some(kind));
+            Some(builder.open()?)
+        }
+    };
     privileges::drop()?;
     let mut comparison = Comparison {
+        threads,
         only: pids,
         checker: AccessCheck::new(collector.host())?,
         texts,
@@ -70,6 +82,8 @@ pub fn compare(
 }
 
 struct Comparison<'p> {
+    /// What has a record of each thread.
+    threads: Option<Collector>,
     /// The processes to compare; `None`: all.
     only: Option<&'p [u32]>,
     checker: AccessCheck,
@@ -84,6 +98,8 @@ struct Kept {
     /// Which of the two pools its offsets point into.
     pool: usize,
     access: Access,
+    /// Its leading thread, which has a record of its own in another snapshot of the same time.
+    leader: Option<ThreadRecord>,
 }
 
 /// All readings of files of processes, by pid, start and file.
@@ -116,6 +132,7 @@ impl Snap {
                     record,
                     pool,
                     access,
+                    leader: None,
                 },
             ))
         });
@@ -160,9 +177,9 @@ impl Comparison<'_> {
         settled: bool,
     ) -> Result<Vec<u32>, Failure> {
         let first = self.read_all(pids);
-        let before = Snap::new(&collector.snapshot()?, pids, &self.checker);
+        let before = self.snap(collector, pids)?;
         let between = self.read_all(pids);
-        let after = Snap::new(&collector.snapshot()?, pids, &self.checker);
+        let after = self.snap(collector, pids)?;
         let last = self.read_all(pids);
         let mut again = Vec::new();
         for (&pid, kernel) in pids.iter().zip(first.iter().zip(&between).zip(&last)) {
@@ -172,7 +189,7 @@ impl Comparison<'_> {
             };
             let start = old.record.identity.start_ns;
             // A process that exited while its files were read proves nothing.
-            let [Some(_), Some(_), Some(status), _] = between else {
+            let [Some(_), Some(_), Some(status), ..] = between else {
                 continue;
             };
             if last[0].is_none() || new.record.identity.start_ns != start {
@@ -226,6 +243,20 @@ impl Comparison<'_> {
         Ok(again)
     }
 
+    fn snap(&mut self, collector: &mut Collector, pids: &[u32]) -> Result<Snap, Failure> {
+        let mut snap = Snap::new(&collector.snapshot()?, pids, &self.checker);
+        if let Some(threads) = &mut self.threads {
+            for thread in threads.snapshot()?.threads() {
+                let kept = snap.kept.get_mut(&thread.tid);
+                let kept = kept.filter(|kept| kept.record.identity.start_ns == thread.start_ns);
+                if let Some(kept) = kept {
+                    kept.leader = Some(*thread);
+                }
+            }
+        }
+        Ok(snap)
+    }
+
     /// Values of ours that no reading of the kernel's text had, but that it shows after longer reading.
     fn look_longer(&self, bracket: &Bracket<'_>) -> Vec<Value> {
         let path = self.proc.join(format!("{}/{}", bracket.pid, bracket.file));
@@ -249,7 +280,7 @@ impl Comparison<'_> {
     }
 
     /// The kernel's texts of these processes, as far as they are readable.
-    fn read_all(&self, pids: &[u32]) -> Vec<[Option<Vec<u8>>; 4]> {
+    fn read_all(&self, pids: &[u32]) -> Vec<[Option<Vec<u8>>; FILES]> {
         let read = |pid, file| fs::read(self.proc.join(format!("{pid}/{file}"))).ok();
         pids.iter()
             .map(|&pid| File::ALL.map(|file| read(pid, file)))
@@ -273,6 +304,7 @@ impl Comparison<'_> {
                 .status(process, Some(kernel_status))
                 .map(<[u8]>::to_vec),
             File::Io => return process.io().map(|io| io_text(io).into_bytes()),
+            File::Schedstat => self.texts.schedstat(&kept.leader?).map(<[u8]>::to_vec),
         };
         text.ok()
     }

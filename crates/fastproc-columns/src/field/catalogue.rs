@@ -154,6 +154,14 @@ pub static FIELDS: &[Field] = &[
     .heading("%SYS")
     .of_change()
     .of_thread(),
+    cpu("wait", Unit::Percent, "time of waiting for a CPU, in % of one thread's time, over its lifetime or the interval; of all threads, so it may exceed 100; a wait counts when it ends", |s, lookup| match s.change {
+        Some(change) => Value::known(change.wait_share, |share| Real(share * 100.0)),
+        None => Value::known(s.run_delay_ns(), |waited| lifetime_share(s, lookup, waited)),
+    })
+    .also(&["%wait", "pwait"])
+    .heading("%WAIT")
+    .of_change()
+    .of_thread(),
     cpu("time", Unit::Time, "CPU time in user and kernel mode", |s, _| {
         Value::known(s.cpu_times(), |(user, system)| Unsigned(user.saturating_add(system)))
     })
@@ -164,6 +172,16 @@ pub static FIELDS: &[Field] = &[
     cpu("guest_time", Unit::Time, "time spent running a virtual CPU; also part of utime", either!(cpu.gtime_ns))
         .also(&["gtime"])
         .of_thread(),
+    cpu("run_delay", Unit::Time, "time of waiting for a CPU while it could run, as in schedstat; of all threads, of exited ones too if the kernel keeps that (it has delay accounting) and a walk reads it", |s, _| {
+        Value::known(s.run_delay_ns(), Unsigned)
+    })
+    .heading("WAITED")
+    .of_thread(),
+    cpu("timeslices", Unit::Number, "how often a thread got a CPU, as in schedstat; of the same threads as run_delay", |s, _| {
+        Value::known(s.timeslices(), Unsigned)
+    })
+    .heading("SLICES")
+    .of_thread(),
     cpu("cutime", Unit::Time, "user time of children that were waited for", of!(cpu, c => Unsigned(c.cutime_ns))),
     cpu("cstime", Unit::Time, "system time of children that were waited for", of!(cpu, c => Unsigned(c.cstime_ns))),
     cpu("cguest_time", Unit::Time, "guest time of children that were waited for", of!(cpu, c => Unsigned(c.cgtime_ns))).also(&["cgtime"]),

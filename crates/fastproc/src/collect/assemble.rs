@@ -478,6 +478,17 @@ fn serve_missed(
     result
 }
 
+/// What counts of a thread in the sums of its process: what an exiting one waited is among what exited ones have left,
+/// or soon will be (`bpf/tasks/waits.h`).
+fn counted(thread: &ThreadRecord) -> ThreadRecord {
+    const PF_EXITING: u32 = 0x4;
+    let mut thread = *thread;
+    if thread.flags & PF_EXITING != 0 {
+        (thread.run_delay_ns, thread.timeslices) = (0, 0);
+    }
+    thread
+}
+
 /// Adds the threads that an iterator met one by one to their processes, as the kernel does. Marks a process as torn if
 /// its sums may be wrong: a thread that started or ended meanwhile may be missing or counted twice.
 fn fold_threads(
@@ -507,7 +518,7 @@ fn fold_threads(
             continue;
         }
         record.identity.seen_threads += 1;
-        record.cpu.add_thread(thread);
+        record.cpu.add_thread(&counted(thread));
         record.io.add_thread(thread);
     }
     if sums {

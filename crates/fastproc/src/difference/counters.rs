@@ -27,6 +27,8 @@ pub enum Counter {
     ReadBytes,
     /// Bytes written to storage.
     WriteBytes,
+    /// Time of waiting for a CPU, in nanoseconds: `sched_info.run_delay`.
+    RunDelay,
 }
 
 impl Counter {
@@ -41,10 +43,11 @@ impl Counter {
         Self::InvoluntarySwitches,
         Self::ReadBytes,
         Self::WriteBytes,
+        Self::RunDelay,
     ];
 }
 
-pub(super) const COUNT: usize = 9;
+pub(super) const COUNT: usize = 10;
 
 /// A set of [`Counter`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +107,7 @@ impl TaskCounters {
                 cpu.nvcsw,
                 cpu.nivcsw,
             ]);
+            counters.set_known(Counter::RunDelay, cpu.run_delay_ns());
         }
         if let Some(io) = process.io() {
             counters.set(Counter::ReadBytes, io.read_bytes);
@@ -125,6 +129,7 @@ impl TaskCounters {
             0,
             0,
         ]);
+        counters.set_known(Counter::RunDelay, exit.run_delay_ns);
         for counter in [Counter::VoluntarySwitches, Counter::InvoluntarySwitches] {
             counters.known.put(counter, false);
         }
@@ -147,6 +152,7 @@ impl TaskCounters {
             thread.nvcsw,
             thread.nivcsw,
         ]);
+        counters.set_known(Counter::RunDelay, thread.run_delay_ns());
         counters.set(Counter::ReadBytes, thread.io.read_bytes);
         counters.set(Counter::WriteBytes, thread.io.write_bytes);
         counters
@@ -167,6 +173,12 @@ impl TaskCounters {
         self.known
             .contains(counter)
             .then(|| self.values[counter as usize])
+    }
+
+    fn set_known(&mut self, counter: Counter, value: Option<u64>) {
+        if let Some(value) = value {
+            self.set(counter, value);
+        }
     }
 
     fn set(&mut self, counter: Counter, value: u64) {

@@ -94,6 +94,7 @@ impl Cost {
             born: self.born,
             cpu_ns: self.growth(Counter::Run),
             cpu_share: share(Counter::Run),
+            wait_share: share(Counter::RunDelay),
             user_share: share(Counter::User),
             system_share: share(Counter::System),
             minflt_per_second: rate(Counter::MinorFaults),

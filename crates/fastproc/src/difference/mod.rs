@@ -197,6 +197,11 @@ impl<'a> Subject<'a> {
             born: before.is_none(),
             cpu_ns: growth.get(Counter::Run),
             cpu_share: share(Counter::Run),
+            // Threads may wait at the same time. A wait counts when it ends, however long ago it began.
+            wait_share: match self.thread {
+                Some(_) => share(Counter::RunDelay),
+                None => rate(Counter::RunDelay).map(|ns| ns / 1e9),
+            },
             user_share: part(user),
             system_share: part(system),
             minflt_per_second: rate(Counter::MinorFaults),
@@ -225,6 +230,9 @@ pub struct Change<'a> {
     /// CPU time used per elapsed time: 1.0 is one whole CPU. `None` without
     /// [`Fields::CPU`](crate::Fields::CPU).
     pub cpu_share: Option<f64>,
+    /// Time of waiting for a CPU per elapsed time, of all threads: 1.0 is one thread that always waits. The kernel counts a wait
+    /// when it ends. `None` without [`Fields::CPU`](crate::Fields::CPU), or if the kernel does not count.
+    pub wait_share: Option<f64>,
     /// CPU time in user mode per elapsed time, as the kernel shows it in `stat`. The kernel splits the
     /// measured time by samples, and corrects the split later. So over a short time this and the next value
     /// may add up to more or less than `cpu_share`, but not to more than its bound.
@@ -253,6 +261,7 @@ impl<'a> Change<'a> {
             born: false,
             cpu_ns: known.contains(Counter::Run).then_some(0),
             cpu_share: zero(Counter::Run),
+            wait_share: zero(Counter::RunDelay),
             user_share: zero(Counter::User),
             system_share: zero(Counter::System),
             minflt_per_second: zero(Counter::MinorFaults),

@@ -155,6 +155,11 @@ fn owner_of(owner: &layout::Owner) -> Owner {
     }
 }
 
+/// A value of the event that has all bits set if it is unknown.
+fn known(value: u64) -> Option<u64> {
+    (value != u64::MAX).then_some(value)
+}
+
 fn exit_of(exit: &layout::Exit) -> Exit {
     let sampled = CpuTime {
         utime_ns: exit.sampled_utime_ns,
@@ -191,6 +196,8 @@ fn exit_of(exit: &layout::Exit) -> Exit {
         stime_ns: time.stime_ns,
         gtime_ns: exit.gtime_ns,
         sum_exec_ns: exit.sum_exec_ns,
+        run_delay_ns: known(exit.run_delay_ns),
+        timeslices: known(exit.timeslices),
         cutime_ns: exit.cutime_ns,
         cstime_ns: exit.cstime_ns,
         cgtime_ns: exit.cgtime_ns,

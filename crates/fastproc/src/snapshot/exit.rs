@@ -58,6 +58,11 @@ pub struct Exit {
     pub gtime_ns: u64,
     /// The precise run time, in nanoseconds (`sum_exec_runtime`).
     pub sum_exec_ns: u64,
+    /// Time that its threads waited for a CPU, in nanoseconds (`sched_info.run_delay`). `None`: the kernel does not count, or the
+    /// process had several threads and the kernel does not keep what exited ones waited.
+    pub run_delay_ns: Option<u64>,
+    /// How often one of its threads got a CPU (`sched_info.pcount`). `None`: as for [`run_delay_ns`](Self::run_delay_ns).
+    pub timeslices: Option<u64>,
     /// User time of children that it waited for, in nanoseconds. This and the next four are 0 for a thread.
     pub cutime_ns: u64,
     /// System time of these children, in nanoseconds.
@@ -183,6 +188,8 @@ impl Exit {
                 stime_ns: self.stime_ns,
                 gtime_ns: self.gtime_ns,
                 sum_exec_ns: self.sum_exec_ns,
+                run_delay_ns: self.run_delay_ns.unwrap_or(u64::MAX),
+                timeslices: self.timeslices.unwrap_or(u64::MAX),
                 minflt: self.minflt,
                 majflt: self.majflt,
                 nvcsw: self.nvcsw,
@@ -229,6 +236,8 @@ impl ExitRecord {
             stime_ns: exit.stime_ns,
             gtime_ns: exit.gtime_ns,
             sum_exec_ns: exit.sum_exec_ns,
+            run_delay_ns: exit.run_delay_ns.unwrap_or(u64::MAX),
+            timeslices: exit.timeslices.unwrap_or(u64::MAX),
             cutime_ns: exit.cutime_ns,
             cstime_ns: exit.cstime_ns,
             cgtime_ns: exit.cgtime_ns,
@@ -281,6 +290,8 @@ impl ExitRecord {
             stime_ns: self.stime_ns,
             gtime_ns: self.gtime_ns,
             sum_exec_ns: self.sum_exec_ns,
+            run_delay_ns: self.run_delay_ns(),
+            timeslices: self.timeslices(),
             cutime_ns: self.cutime_ns,
             cstime_ns: self.cstime_ns,
             cgtime_ns: self.cgtime_ns,
@@ -331,6 +342,8 @@ mod tests {
             stime_ns: 11,
             gtime_ns: 12,
             sum_exec_ns: 13,
+            run_delay_ns: Some(26),
+            timeslices: Some(27),
             cutime_ns: 14,
             cstime_ns: 15,
             cgtime_ns: 16,
@@ -358,6 +371,8 @@ mod tests {
             ppid: None,
             end_ns: None,
             is_final: false,
+            run_delay_ns: None,
+            timeslices: None,
             status: None,
             io: None,
             line: Line::default(),

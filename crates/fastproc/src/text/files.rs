@@ -1,9 +1,9 @@
-//! Renders the three files of a process as this kernel prints them.
+//! Renders files of a process as this kernel prints them.
 
-use super::{RenderError, Text, Units, stat, statm, status};
+use super::{RenderError, Text, Units, schedstat, stat, statm, status};
 use crate::{
     base::{error::parse::FormatError, host::Host},
-    records::fields::Fields,
+    records::{fields::Fields, record::ThreadRecord},
     rules::access::Access,
     snapshot::{calibration::Calibration, process::Process},
 };
@@ -52,6 +52,15 @@ impl Files {
     pub fn statm(&mut self, process: Process<'_>) -> Result<&[u8], RenderError> {
         self.text
             .render(|out| statm::render(process, &self.units, out))
+    }
+
+    /// `/proc/PID/task/TID/schedstat`; that of the leading thread is also `/proc/PID/schedstat`. The collector needs
+    /// [`Fields::CPU`] and [`Fields::THREADS`].
+    ///
+    /// # Errors
+    /// The source did not tell the values: `/proc` lacks them in the files that it is read from.
+    pub fn schedstat(&mut self, thread: &ThreadRecord) -> Result<&[u8], RenderError> {
+        self.text.render(|out| schedstat::render(thread, out))
     }
 
     /// Whether [`status`](Self::status) needs the kernel's own text of this process.

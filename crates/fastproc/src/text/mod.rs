@@ -20,6 +20,8 @@ pub mod machine_stat;
 mod name;
 mod numbers;
 mod render;
+#[doc(hidden)]
+pub mod schedstat;
 pub mod softirqs;
 #[doc(hidden)]
 pub mod stat;

@@ -1,6 +1,7 @@
 //! Every exited process is recorded once, with the values that the kernel reports to its parent.
 
 mod exit_lines;
+mod exit_waits;
 
 use std::{
     collections::{HashMap, HashSet},

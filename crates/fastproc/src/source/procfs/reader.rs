@@ -17,7 +17,7 @@ use crate::{
         fields::Fields,
         record::{Io, Record, ThreadRecord},
     },
-    text::{Units, io, stat, statm, status},
+    text::{Units, io, schedstat, stat, statm, status},
 };
 
 /// State for reading processes.
@@ -219,9 +219,13 @@ impl Reader {
                 Found::Nothing | Found::Denied => {}
             }
         }
+        let own_threads = threads.len();
         if self.fields.contains(Fields::THREADS) {
             self.read_threads(pid, threads)?;
             groups |= Fields::THREADS;
+        }
+        if self.fields.contains(Fields::CPU) {
+            self.add_waits(pid, record, &threads[own_threads..])?;
         }
         record.identity.groups = groups.bits();
         Ok(true)
@@ -301,6 +305,42 @@ impl Reader {
         )
     }
 
+    /// What a thread waited. Kernels may lack the file.
+    fn waits(&mut self, pid: u32, tid: Option<u32>) -> Result<Option<schedstat::Waits>, Error> {
+        let name = "schedstat";
+        let found = self.files.read(FilePath { pid, tid, name }, None)?;
+        let parsed = found.try_map(|text| {
+            schedstat::parse(text).map_err(|source| Error::Parse { pid, source })
+        })?;
+        Ok(match parsed {
+            Found::Text(waits) => waits,
+            Found::Nothing | Found::Denied => None,
+        })
+    }
+
+    /// What the threads of a process waited: of several only if they are listed anyway, because each has a file.
+    fn add_waits(
+        &mut self,
+        pid: u32,
+        record: &mut Record,
+        threads: &[ThreadRecord],
+    ) -> Result<(), Error> {
+        let cpu = &mut record.cpu;
+        if record.identity.num_threads == 1 {
+            if let Some(waits) = self.waits(pid, None)? {
+                (cpu.run_delay_ns, cpu.timeslices) = (waits.run_delay_ns, waits.timeslices);
+            }
+        } else {
+            // A thread that has never run has none.
+            let known = threads
+                .iter()
+                .filter_map(|thread| thread.run_delay_ns().zip(thread.timeslices()));
+            let sum = known.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1));
+            (cpu.run_delay_ns, cpu.timeslices) = sum.unwrap_or((u64::MAX, u64::MAX));
+        }
+        Ok(())
+    }
+
     fn cgroup_id(&mut self, pid: u32) -> Result<Found<Option<u64>>, Error> {
         let path = FilePath {
             pid,
@@ -332,6 +372,12 @@ impl Reader {
                     && !self.is_there(pid, Some(tid))?
                 {
                     continue;
+                }
+                if self.fields.contains(Fields::CPU)
+                    && let Some(waits) = self.waits(pid, Some(tid))?
+                {
+                    (thread.run_delay_ns, thread.timeslices) =
+                        (waits.run_delay_ns, waits.timeslices);
                 }
                 threads.push(thread);
             }

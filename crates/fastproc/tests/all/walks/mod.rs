@@ -11,6 +11,7 @@ mod released;
 mod script;
 mod sums;
 mod threads;
+mod waits;
 
 use std::{
     collections::{HashMap, HashSet},
