@@ -17,14 +17,6 @@ const ABSENT: &[(&[&str], &str)] = &[
         "the kernel tells it only of version 1: `container_tasks_state`, `container_pressure_cpu_waiting_seconds_total`",
     ),
     (
-        &[
-            "container_cpu_schedstat_run_periods_total",
-            "container_cpu_schedstat_run_seconds_total",
-            "container_cpu_schedstat_runqueue_seconds_total",
-        ],
-        "not yet: `container_pressure_cpu_waiting_seconds_total`",
-    ),
-    (
         &["container_file_descriptors", "container_sockets"],
         "not yet: `namedprocess_namegroup_open_filedesc`, by groups that `{{.ContainerID}}` names",
     ),
@@ -114,6 +106,19 @@ const DIFFERENT: &[(&str, &str)] = &[
     (
         "container_blkio_device_usage_total",
         "Read and Write; a device that was used by nothing yet is absent",
+    ),
+    (
+        "container_cpu_schedstat_run_periods_total",
+        "as `container_cpu_schedstat_run_seconds_total`",
+    ),
+    (
+        "container_cpu_schedstat_run_seconds_total",
+        "of all threads; there, of the leading thread of each process. A process that moves to another cgroup counts there from then \
+         on. The source `procfs` does not know it",
+    ),
+    (
+        "container_cpu_schedstat_runqueue_seconds_total",
+        "as `container_cpu_schedstat_run_seconds_total`; the source `procfs` knows it of processes with one thread",
     ),
     (
         "container_cpu_usage_seconds_total",

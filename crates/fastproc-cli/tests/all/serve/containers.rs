@@ -199,3 +199,67 @@ fn a_container_has_its_network_until_its_processes_have_gone() {
         assert!(started + 2.0 >= created, "{started} and {created}");
     }
 }
+
+/// The numbers of schedstat of a process with one thread: seconds on a CPU, seconds of waiting for one, and how often it got one.
+#[track_caller]
+fn schedstat(pid: u32) -> [f64; 3] {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("the process lives");
+    let numbers = text.split_whitespace().map(|word| word.parse::<f64>());
+    let numbers: Vec<_> = numbers.map(|number| number.expect("a number")).collect();
+    [numbers[0] / 1e9, numbers[1] / 1e9, numbers[2]]
+}
+
+const SCHEDSTAT: [&str; 3] = [
+    "container_cpu_schedstat_run_seconds_total",
+    "container_cpu_schedstat_runqueue_seconds_total",
+    "container_cpu_schedstat_run_periods_total",
+];
+
+#[test]
+fn a_container_has_what_its_processes_ran_and_those_that_have_exited() {
+    needs!(gate::bpf());
+    let id = "c".repeat(64);
+    let Some(cgroup) = Cgroup::new(&format!("ran/docker-{id}.scope")) else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let server = Server::start(&["--cgroups", "--no-host"]);
+    let numbers = || {
+        let metrics = server.scrape();
+        SCHEDSTAT.map(|name| metrics.get(name, &[("name", &id)]).expect("a number"))
+    };
+    assert_eq!(numbers(), [0.0; 3]);
+    // It comes and goes between two scrapes.
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
+    let status = cgroup.command(script).status().expect("sh runs");
+    assert!(status.success());
+    wait_until("what it ran", || numbers()[0] > 0.0);
+    let exited = numbers();
+    assert!(exited[2] >= 1.0, "{exited:?}");
+    let sleeper = cgroup.command("exec sleep 600").spawn().expect("sh runs");
+    let sleeper = Sleeper(sleeper);
+    let pid = sleeper.0.id();
+    wait_until("sleep sleeps", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.is_ok_and(|stat| stat.contains("(sleep) S "))
+    });
+    let before = schedstat(pid);
+    let both = numbers();
+    let after = schedstat(pid);
+    for at in 0..3 {
+        // Seconds have nine digits.
+        let (least, most) = (
+            exited[at] + before[at] - 2e-9,
+            exited[at] + after[at] + 2e-9,
+        );
+        assert!(
+            least <= both[at] && both[at] <= most,
+            "{least} {both:?} {most}"
+        );
+    }
+    drop(sleeper);
+    wait_until("it has gone, and its numbers stay", || {
+        let now = numbers();
+        (0..3).all(|at| now[at] >= both[at] - 2e-9)
+    });
+}

@@ -63,6 +63,15 @@ metrics! {
     "container_cpu_system_seconds_total" Counter &[],
         "CPU time in kernel mode.",
         "" => Get::Row(|row| cpu_time(row, |cpu| cpu.system_ns));
+    "container_cpu_schedstat_run_seconds_total" Counter &[],
+        "Time that the threads of its processes ran, of those that lived since the exporter was started. This and the next two: as schedstat of each thread.",
+        "" => Get::Row(|row| row.scheduled[0].map(Value::Nano));
+    "container_cpu_schedstat_runqueue_seconds_total" Counter &[],
+        "Time that they waited for a CPU while they could run.",
+        "" => Get::Row(|row| row.scheduled[1].map(Value::Nano));
+    "container_cpu_schedstat_run_periods_total" Counter &[],
+        "How often one of them got a CPU.",
+        "" => Get::Row(|row| whole(row.scheduled[2]));
     "container_cpu_cfs_periods_total" Counter &[],
         "Periods in which the quota of CPU time was enforced. This and the next four are absent without a quota.",
         "" => Get::Row(|row| whole(row.limited()?.periods()));

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use fastproc::{Process, Snapshot, difference::PerProcess, record::State};
 
+use super::scheduled::{self, Numbers, Task};
+
 /// The processes of cgroups without those of their descendants, by the ids of the cgroups.
 #[derive(Debug, Default)]
 pub(super) struct Members {
@@ -52,6 +54,8 @@ impl First {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Member {
     place: Place,
+    cgroup: Option<u64>,
+    numbers: Numbers,
     first: First,
     /// Its state, if it has one thread.
     state: Option<State>,
@@ -74,13 +78,16 @@ impl Member {
         let identity = process.identity();
         let is_alone = identity.num_threads <= 1;
         let has_exited = matches!(process.state(), State::Zombie | State::Dead);
-        let of = || process.cgroup_id().map_or(Place::Unknown, Place::Of);
+        let cgroup = process.cgroup_id();
+        let of = || cgroup.map_or(Place::Unknown, Place::Of);
         Self {
             place: if has_exited && is_alone {
                 Place::Exited
             } else {
                 of()
             },
+            cgroup,
+            numbers: scheduled::numbers(process),
             first: First::of(process),
             state: is_alone.then(|| process.state()),
         }
@@ -129,6 +136,17 @@ impl Members {
             }
         }
         self.sums = Some(sums);
+    }
+
+    /// The processes of the last snapshot in the order of the pids, also those that have exited and are not waited for.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = Task> {
+        self.each.values().iter().filter_map(|member| {
+            Some(Task {
+                first: member.first,
+                cgroup: member.cgroup?,
+                numbers: member.numbers,
+            })
+        })
     }
 
     /// What a cgroup has; `None` if that is unknown.

@@ -7,6 +7,7 @@ mod filesystems;
 mod labels;
 mod members;
 mod opened;
+mod scheduled;
 
 use std::{
     collections::HashMap,
@@ -29,6 +30,7 @@ use self::{
     filesystems::{FileSystem, FileSystems},
     labels::Labels,
     members::{First, Members, Own},
+    scheduled::{Numbers, Scheduled},
 };
 use super::node::Machine;
 use crate::{
@@ -63,6 +65,7 @@ pub struct CgroupMetrics {
     most: usize,
     labels: Labels,
     members: Members,
+    scheduled: Scheduled,
     born: Born,
     containers: Containers,
     /// Containers by the ids of their cgroups, and the machine by that of the root.
@@ -83,6 +86,7 @@ struct Row<'a> {
     /// Those of values of its own processes.
     labels_of_processes: &'a str,
     own: Option<Own>,
+    scheduled: Numbers,
     /// When it was made, and when the container was started, in seconds since 1970.
     created: Option<u64>,
     started: Option<u64>,
@@ -127,6 +131,7 @@ impl CgroupMetrics {
             most: settings.most,
             labels: Labels::new(names),
             members: Members::default(),
+            scheduled: Scheduled::default(),
             born: Born::default(),
             containers: Containers::new(settings.networks),
             firsts: HashMap::new(),
@@ -151,6 +156,7 @@ impl CgroupMetrics {
     pub fn collect(&mut self) -> Result<(), cgroups::Error> {
         self.seen = None;
         self.members.clear();
+        self.scheduled.clear();
         self.cgroups.snapshot()?;
         let snapshot = self.cgroups.last();
         let shown = || snapshot.iter().take(self.most);
@@ -172,6 +178,12 @@ impl CgroupMetrics {
     /// in seconds since 1970; 0 if that is unknown.
     pub fn count(&mut self, snapshot: &Snapshot<'_>, btime: u64) {
         self.members.update(snapshot);
+        self.scheduled.update(
+            self.members.tasks(),
+            snapshot.exits().unwrap_or_default(),
+            self.cgroups.last(),
+            snapshot.stats().boottime_ns,
+        );
         self.btime = (btime != 0).then_some(btime);
         self.firsts.clear();
         let mut root = None;
@@ -221,6 +233,7 @@ impl CgroupMetrics {
                 labels: self.labels.get(cgroup),
                 labels_of_processes: self.labels.of_processes(cgroup),
                 own: self.members.of(cgroup.id()),
+                scheduled: self.scheduled.of(cgroup.id()),
                 created,
                 started: started.or(created),
                 open_files: self.containers.limit(cgroup.id()),
