@@ -36,12 +36,11 @@ func main() {
 		container.NetworkTcpUsageMetrics,
 		container.NetworkAdvancedTcpUsageMetrics,
 		container.NetworkUdpUsageMetrics,
-		container.ProcessSchedulerMetrics,
 		container.CpuLoadMetrics,
 	}
 	if len(os.Args) == 2 {
-		left = append(left, container.MemoryNumaMetrics, container.ProcessMetrics, container.HugetlbUsageMetrics,
-			container.CPUTopologyMetrics, container.CPUSetMetrics)
+		left = append(left, container.MemoryNumaMetrics, container.ProcessMetrics, container.ProcessSchedulerMetrics,
+			container.HugetlbUsageMetrics, container.CPUTopologyMetrics, container.CPUSetMetrics)
 	}
 	excluded := container.MetricSet{}
 	for _, kind := range left {

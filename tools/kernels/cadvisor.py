@@ -2,8 +2,14 @@
 
 import re
 
-# Series that may differ, as docs/cgroups.md says: what the kernel's log named since it started, and a counter of version 1.
-DIFFERENT = ["container_oom_events_total", "container_memory_kernel_usage"]
+# Series that may differ, as docs/cadvisor.md says: what the kernel's log named since it started, a counter of version 1, and
+# how full file systems are, which changes.
+DIFFERENT = [
+    "container_oom_events_total",
+    "container_memory_kernel_usage",
+    "container_fs_usage_bytes",
+    "container_fs_inodes_free",
+]
 Series = dict[tuple[str, tuple[str, ...]], float]
 
 

@@ -23,6 +23,8 @@ pub(super) enum Get {
     Stat(&'static str),
     /// A value of each device.
     Device(fn(&Device) -> u64),
+    /// The same, with the numbers of the device as labels, too.
+    NumberedDevice(fn(&Device) -> u64),
     /// A number of each interface: its place in `Interface::numbers`.
     Interface(usize),
     /// A value of each file system of the machine.
@@ -182,8 +184,8 @@ metrics! {
         "" => Get::Device(|device| device.wios);
     "container_blkio_device_usage_total" Counter &["device", "major", "minor", "operation"],
         "Bytes read from and written to a block device, by its numbers (operation: Read, Write).",
-        ",operation=\"Read\"" => Get::Device(|device| device.rbytes),
-        ",operation=\"Write\"" => Get::Device(|device| device.wbytes);
+        ",operation=\"Read\"" => Get::NumberedDevice(|device| device.rbytes),
+        ",operation=\"Write\"" => Get::NumberedDevice(|device| device.wbytes);
     "container_fs_limit_bytes" Gauge &["device"],
         "Size of a file system of the machine. This and the next three: of the root only.",
         "" => Get::FileSystem(FileSystem::size);

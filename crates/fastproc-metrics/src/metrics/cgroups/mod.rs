@@ -279,8 +279,8 @@ impl CgroupMetrics {
         });
         let parts: Vec<_> = parts.collect();
         for row in rows {
-            for &(more, get, line) in &parts {
-                match get {
+            for &(more, from, line) in &parts {
+                match from {
                     Get::Row(get) => {
                         if let Some(value) = get(row) {
                             write(row.labels, more, value);
@@ -296,15 +296,18 @@ impl CgroupMetrics {
                             write(row.labels, more, Value::Whole(value));
                         }
                     }
-                    Get::Device(get) => {
+                    Get::Device(get) | Get::NumberedDevice(get) => {
                         for device in row.cgroup.devices().iter().filter(|device| is_used(device)) {
-                            let label = self.devices.get(&(device.major, device.minor));
+                            let (major, minor) = (device.major, device.minor);
+                            let label = self.devices.get(&(major, minor));
                             let label = label.map_or("", String::as_str);
-                            write(
-                                row.labels,
-                                &[label, more].concat(),
-                                Value::Whole(get(device)),
-                            );
+                            let value = Value::Whole(get(device));
+                            if let Get::NumberedDevice(_) = from {
+                                let numbers = format!(",major=\"{major}\",minor=\"{minor}\"");
+                                write(row.labels, &[label, &numbers, more].concat(), value);
+                            } else {
+                                write(row.labels, label, value);
+                            }
                         }
                     }
                     Get::Interface(at) => {

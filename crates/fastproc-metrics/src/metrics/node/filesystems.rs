@@ -161,7 +161,9 @@ mod tests {
         let device = format!("{}:{}", major(root.device), minor(root.device));
         // The mount that is there, and one of the same device that another one covers.
         for (id, expected) in [(root.id, 7), (u32::MAX, 2)] {
-            let list = format!("{id} 0 {device} / / ro - ext4 disk rw\n");
+            // What is mounted last at a place covers the others.
+            let list =
+                format!("7 0 0:99 / / rw - ext4 disk rw\n{id} 0 {device} / / ro - ext4 disk rw\n");
             let found = filesystems(list.as_bytes(), None);
             let [(_, values)] = &found[..] else {
                 panic!("{found:?}")

@@ -1,7 +1,7 @@
 //! Asks the mounted file systems of the machine how full they are.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     ffi::OsStr,
     fs,
     os::{
@@ -47,7 +47,8 @@ impl Mounted {
     }
 
     /// Asks those that `choose` gives labels, with something else that it knows of them. It gets each mount and its place
-    /// below the root of the machine. Of several with the same labels, the first is asked. `None`: it does not answer.
+    /// below the root of the machine. Of several with the same labels, the first is asked, but of those at the same place the
+    /// last, which covers the others. `None`: it does not answer.
     pub(in crate::metrics) fn ask<T>(
         &mut self,
         mountinfo: &[u8],
@@ -70,7 +71,7 @@ impl Mounted {
         let is_own = mounts::parse(mountinfo).any(|mount| below(folder, &mount.point).is_some());
         let mut chosen = Vec::new();
         let mut places = Vec::new();
-        let mut seen = HashSet::new();
+        let mut seen = HashMap::new();
         for mount in mounts::parse(mountinfo) {
             let point = match below(folder, &mount.point) {
                 Some(point) => point,
@@ -80,13 +81,21 @@ impl Mounted {
             let Some((labels, more)) = choose(&mount, point) else {
                 continue;
             };
-            if !seen.insert(labels.clone()) {
+            let path = OsStr::from_bytes(point.strip_prefix(b"/").unwrap_or(point));
+            let path = Path::new(".").join(path);
+            if let Some(&at) = seen.get(&labels) {
+                let (place, chosen): (&mut Place, &mut (String, T)) =
+                    (&mut places[at], &mut chosen[at]);
+                if place.path == path {
+                    // It covers the other one.
+                    (place.device, chosen.1) = (mount.device, more);
+                }
                 continue;
             }
+            seen.insert(labels.clone(), places.len());
             places.push(Place {
                 root: self.machine.root.clone(),
-                path: Path::new(".")
-                    .join(OsStr::from_bytes(point.strip_prefix(b"/").unwrap_or(point))),
+                path,
                 device: mount.device,
                 devices: devices.clone(),
                 rank: rank(&mount),
