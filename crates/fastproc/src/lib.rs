@@ -69,6 +69,7 @@ mod snapshot;
 pub mod source;
 pub mod text;
 
+pub use base::slice::give_way;
 pub use base::{
     cgroup_root,
     error::Error,

@@ -15,8 +15,8 @@ pub struct Marks {
     taken_ns: u64,
     /// Counters that were below their marks when they were last read.
     behind: Set,
-    /// When the counters in `behind` were last at their marks.
-    behind_since_ns: u64,
+    /// When each counter in `behind` was last at its mark. For other counters that is `taken_ns`.
+    behind_since_ns: [u64; COUNT],
     /// Counters that were unknown when counting began. They count from the first time that they are known.
     unset: Set,
 }
@@ -28,7 +28,7 @@ impl Marks {
             values: [0; COUNT],
             taken_ns: start_ns,
             behind: Set::default(),
-            behind_since_ns: start_ns,
+            behind_since_ns: [start_ns; COUNT],
             unset: Set::default(),
         }
     }
@@ -50,8 +50,9 @@ impl Marks {
             grown: [0; COUNT],
             known: now.known.without(self.unset),
             slow: self.behind,
-            elapsed_ns: now_ns.saturating_sub(self.taken_ns),
-            slow_elapsed_ns: now_ns.saturating_sub(self.behind_since_ns),
+            since_ns: self.taken_ns,
+            slow_since_ns: self.behind_since_ns,
+            now_ns,
         };
         for ((grown, now), mark) in growth.grown.iter_mut().zip(now.values).zip(self.values) {
             *grown = now.saturating_sub(mark);
@@ -62,26 +63,26 @@ impl Marks {
     /// The same; then sets the marks to `now`.
     pub fn advance(&mut self, now: &TaskCounters, now_ns: u64) -> Growth {
         let growth = self.growth(now, now_ns);
-        let was_behind = self.behind;
         let past = Set::new(std::array::from_fn(|at| now.values[at] >= self.values[at]));
         // An unknown counter is zero here, which is below every mark.
         for (mark, value) in self.values.iter_mut().zip(now.values) {
             *mark = value.max(*mark);
         }
-        self.behind = Set::all_but(past.and(now.known));
-        self.unset = self.unset.without(now.known);
-        if was_behind.is_empty() {
-            self.behind_since_ns = self.taken_ns;
+        let behind = Set::all_but(past.and(now.known));
+        let fallen = behind.without(self.behind);
+        if !fallen.is_empty() {
+            for counter in Counter::ALL.into_iter().filter(|&c| fallen.contains(c)) {
+                self.behind_since_ns[counter as usize] = self.taken_ns;
+            }
         }
+        self.behind = behind;
+        self.unset = self.unset.without(now.known);
         self.taken_ns = now_ns;
         growth
     }
 
     /// Has the effect of [`advance`](Self::advance) with unchanged counters.
     pub fn stay(&mut self, now_ns: u64) {
-        if self.behind.is_empty() {
-            self.behind_since_ns = self.taken_ns;
-        }
         self.taken_ns = now_ns;
     }
 
@@ -115,8 +116,10 @@ pub struct Growth {
     known: Set,
     /// The counters that grew over a longer time.
     slow: Set,
-    elapsed_ns: u64,
-    slow_elapsed_ns: u64,
+    since_ns: u64,
+    /// Since when, for the counters in `slow`.
+    slow_since_ns: [u64; COUNT],
+    now_ns: u64,
 }
 
 impl Growth {
@@ -129,11 +132,11 @@ impl Growth {
 
     /// The time over which it grew.
     pub fn elapsed_ns(&self, counter: Counter) -> u64 {
-        if self.slow.contains(counter) {
-            self.slow_elapsed_ns
+        self.now_ns.saturating_sub(if self.slow.contains(counter) {
+            self.slow_since_ns[counter as usize]
         } else {
-            self.elapsed_ns
-        }
+            self.since_ns
+        })
     }
 
     /// The growth per second, over at least `shortest_ns`.

@@ -229,26 +229,30 @@ fn shares_of_all_processes_add_up() {
 
 #[test]
 fn a_counter_that_falls_gives_no_negative_rate_and_no_spike() {
-    let at = |second: u64, minflt| {
-        let mut record = process(7, SECOND, second * SECOND / 2);
-        record.cpu.minflt = minflt;
-        Made::new(second * SECOND, 0, vec![record])
-    };
-    let minflt = |snapshots: &[Made]| last_change(snapshots).1[3];
-    let made = [
-        at(10, 1000),
-        at(11, 200),
-        at(12, 300),
-        at(13, 1600),
-        at(14, 1800),
-    ];
-    assert_eq!(minflt(&made[..2]), Some(0.0));
-    assert_eq!(minflt(&made[..3]), Some(0.0));
-    // It grew by 600 in three seconds.
-    assert_eq!(minflt(&made[..4]), Some(200.0));
-    assert_eq!(minflt(&made), Some(200.0));
-    // The other counters are over the last second each time.
-    assert_eq!(last_change(&made[..4]).1[0], Some(0.5));
+    // A counter that is never known has no part in the time of the one that falls.
+    for hidden in [Fields::empty(), Fields::IO] {
+        let at = |second: u64, minflt| {
+            let mut record = process(7, SECOND, second * SECOND / 2);
+            record.cpu.minflt = minflt;
+            record.identity.groups &= !hidden.bits();
+            Made::new(second * SECOND, 0, vec![record])
+        };
+        let minflt = |snapshots: &[Made]| last_change(snapshots).1[3];
+        let made = [
+            at(10, 1000),
+            at(11, 200),
+            at(12, 300),
+            at(13, 1600),
+            at(14, 1800),
+        ];
+        assert_eq!(minflt(&made[..2]), Some(0.0));
+        assert_eq!(minflt(&made[..3]), Some(0.0));
+        // It grew by 600 in three seconds.
+        assert_eq!(minflt(&made[..4]), Some(200.0));
+        assert_eq!(minflt(&made), Some(200.0));
+        // The other counters are over the last second each time.
+        assert_eq!(last_change(&made[..4]).1[0], Some(0.5));
+    }
 }
 
 #[test]
