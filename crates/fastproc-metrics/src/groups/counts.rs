@@ -21,14 +21,16 @@ pub enum Count {
     Voluntary,
     /// Involuntary context switches.
     Nonvoluntary,
+    /// Time of waiting for a CPU, in nanoseconds.
+    Wait,
 }
 
 /// One value for each [`Count`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts(pub(super) [u64; 8]);
+pub struct Counts(pub(super) [u64; 9]);
 
 /// In the order of [`Count`].
-const COUNTERS: [Counter; 8] = [
+const COUNTERS: [Counter; 9] = [
     Counter::User,
     Counter::System,
     Counter::ReadBytes,
@@ -37,6 +39,7 @@ const COUNTERS: [Counter; 8] = [
     Counter::MinorFaults,
     Counter::VoluntarySwitches,
     Counter::InvoluntarySwitches,
+    Counter::RunDelay,
 ];
 
 impl From<&Growth> for Counts {

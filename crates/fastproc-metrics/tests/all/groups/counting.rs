@@ -20,6 +20,23 @@ fn a_counter_that_falls_is_not_counted_twice() {
     }
 }
 
+/// A process whose record comes from `/proc` has no waits for a while.
+#[test]
+fn what_a_group_waited_stays_while_it_is_unknown() {
+    let (mut machine, mut tracker) = machine(|_| ());
+    machine.start(10, 1, "web", SECOND);
+    machine.update(&mut tracker);
+    assert!(!tracker.knows_waits());
+    let waits = [(Some(500), 0), (Some(530), 30), (None, 30), (Some(540), 40)];
+    for (run_delay_ns, counted) in waits {
+        machine.get(10).cpu.set_run_delay_ns(run_delay_ns);
+        machine.update(&mut tracker);
+        assert!(tracker.knows_waits());
+        let web = group(&tracker, "web").expect("the group exists");
+        assert_eq!(web.total.get(Count::Wait), counted);
+    }
+}
+
 #[test]
 fn a_process_that_one_snapshot_missed_is_not_counted_twice() {
     let (mut machine, mut tracker) = machine(|_| ());
