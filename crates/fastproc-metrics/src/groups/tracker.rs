@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use fastproc::{
     Process,
-    difference::{Counter, Marks, TaskCounters, is_same_start},
+    difference::{Marks, TaskCounters, is_same_start},
     exits::Exit,
     record::{TICK_NS, ThreadRecord},
 };
@@ -210,7 +210,6 @@ pub struct Tracker {
     name_error: Option<NameError>,
     folded_groups: u64,
     folded_threads: u64,
-    knows_waits: bool,
 }
 
 impl Tracker {
@@ -235,7 +234,6 @@ impl Tracker {
             name_error: None,
             folded_groups: 0,
             folded_threads: 0,
-            knows_waits: false,
         }
     }
 
@@ -313,11 +311,6 @@ impl Tracker {
     /// Threads whose names were folded into one at the last update.
     pub fn folded_threads(&self) -> u64 {
         self.folded_threads
-    }
-
-    /// Whether it is known of any process how long it waited for a CPU.
-    pub const fn knows_waits(&self) -> bool {
-        self.knows_waits
     }
 
     /// Failures since the start.
@@ -415,7 +408,6 @@ impl Tracker {
     /// Adds what a process did, and its current values, to its group.
     fn sum_up(&mut self, moment: Moment, tracked: &mut Tracked, process: Process<'_>) {
         let counters = TaskCounters::from_process(process);
-        self.knows_waits |= counters.get(Counter::RunDelay).is_some();
         if tracked.joined {
             // It counts as if it were new.
             tracked.marks = first_marks(tracked.born, process, moment);

@@ -24,7 +24,7 @@ super::families! {
     CPU = "namedprocess_namegroup_cpu_seconds_total" Counter &["groupname", "mode"],
         "CPU time, in user mode and in the kernel (mode: user, system).";
     WAIT = "namedprocess_namegroup_cpu_wait_seconds_total" Counter GROUP,
-        "Time of waiting for a CPU, of all threads (run_delay of schedstat). Absent if the kernel does not count it.";
+        "Time of waiting for a CPU, of all threads (run_delay of schedstat). Absent for a group of whose processes it is not known.";
     READ = "namedprocess_namegroup_read_bytes_total" Counter GROUP,
         "Bytes fetched from storage (read_bytes of /proc/PID/io).";
     WRITE = "namedprocess_namegroup_write_bytes_total" Counter GROUP,
@@ -136,11 +136,7 @@ fn processes(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
     let total = |count: Count| move |group: &Group| [Value::Whole(group.total.get(count))];
     each(text, &all, &NUM_PROCS, [""], |group| one(group.now.procs));
     each(text, &all, &CPU, MODES, |group| cpu(&group.total));
-    if tracker.knows_waits() {
-        each(text, &all, &WAIT, [""], |group| {
-            [Value::Nano(group.total.get(Count::Wait))]
-        });
-    }
+    waits(text, tracker);
     each(text, &all, &READ, [""], total(Count::Read));
     each(text, &all, &WRITE, [""], total(Count::Write));
     each(text, &all, &MAJOR, [""], total(Count::MajorFaults));
@@ -161,6 +157,20 @@ fn processes(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
     each(text, &all, &STATES, STATE_LABELS, |group| {
         GroupState::ALL.map(|state| Value::Whole(group.now.states[state as usize]))
     });
+}
+
+fn waits(text: &mut Exposition, tracker: &Tracker) {
+    let waits = tracker
+        .groups()
+        .filter_map(|group| Some((group, group.total.wait_ns()?)));
+    let mut waits = waits.peekable();
+    if waits.peek().is_none() {
+        return;
+    }
+    text.family(&WAIT);
+    for (group, wait_ns) in waits {
+        text.series(WAIT.name, &group.labels, "", Value::Nano(wait_ns));
+    }
 }
 
 fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
