@@ -244,6 +244,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Table], &[c('P')], A::SortBy("pcpu"), "sort by CPU"),
     bind(&[Table], &[c('M')], A::SortBy("pmem"), "sort by memory"),
     bind(&[Table], &[c('T')], A::SortBy("time"), "sort by CPU time"),
+    bind(TABLES, &[c('Q')], A::SortBy("wait"), "sort by waiting for a CPU, in its queue"),
     bind(&[Table], &[c('N')], A::SortBy("pid"), "sort by process id"),
     bind(&[Cgroups], &[c('P')], A::SortBy("cpu"), "sort by CPU"),
     bind(&[Cgroups], &[c('M')], A::SortBy("memory"), "sort by memory"),

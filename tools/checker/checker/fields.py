@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from . import cgroups
+from . import cgroups, waits
 from .kernel import unescaped
 from .rules import (
     FLICKER,
@@ -376,6 +376,9 @@ RULES: dict[str, Rule] = {
     "pcpu": _share("time"),
     "pcpu_user": _share("utime", ("stime", "pcpu_system")),
     "pcpu_system": _share("stime", ("utime", "pcpu_user")),
+    "wait": waits.share,
+    "run_delay": waits.waits("run_delay"),
+    "timeslices": waits.waits("timeslices"),
     "time": cpu_sum(),
     "utime": cpu_part("utime", "stime"),
     "stime": cpu_part("stime", "utime"),

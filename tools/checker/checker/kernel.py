@@ -12,6 +12,7 @@ STAT = (
     "signal blocked sigignore sigcatch wchan nswap cnswap exit_signal processor rt_priority policy blkio guest_time "
     "cguest_time start_data end_data start_brk arg_start arg_end env_start env_end exit_code"
 ).split()
+SCHEDSTAT = "run_ns run_delay timeslices threads".split()
 STATM = "size resident shared text lib data dt".split()
 
 Text = dict[str, str]
@@ -38,6 +39,12 @@ def statm(text: bytes) -> Text:
 
 
 @lru_cache(maxsize=20000)
+def schedstat(text: bytes) -> Text:
+    """Parses `/proc/PID/schedstat`, or the sum of those of some threads and their number."""
+    return dict(zip(SCHEDSTAT, text.decode().split(), strict=False))
+
+
+@lru_cache(maxsize=20000)
 def labelled(text: bytes) -> Text:
     """Parses `/proc/PID/status` and `io`: one value per line, as a label, a colon, a tab or a space, and the value."""
     lines = text.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
@@ -50,4 +57,4 @@ def unescaped(name: str) -> str:
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], name)
 
 
-PARSERS = {"stat": stat, "statm": statm, "status": labelled, "io": labelled}
+PARSERS = {"stat": stat, "statm": statm, "status": labelled, "io": labelled, "schedstat": schedstat}

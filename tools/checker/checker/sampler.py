@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 # What fastproc reads while it writes a row; the other values come with the record.
 LOOKED_UP = ("cmdline", "exe", "wchan", "oom_score", "oom_score_adj", "attr/current", *(f"ns/{name}" for name in NAMESPACES))
-FILES = ("stat", "status", "statm", "io", "cgroup", *LOOKED_UP)
+FILES = ("stat", "status", "statm", "io", "cgroup", "schedstat", "schedstats", *LOOKED_UP)
 KEPT_NS = 8_000_000_000
 
 
@@ -38,6 +38,8 @@ def now_ns() -> int:
 
 def read(folder: str, file: str) -> bytes | None:
     """Reads a file of a process. `None` if there is none."""
+    if file == "schedstats":
+        return waits(folder)
     try:
         if file == "exe" or file.startswith("ns/"):
             return os.fsencode(os.readlink(f"/proc/{folder}/{file}"))
@@ -53,6 +55,17 @@ def read(folder: str, file: str) -> bytes | None:
         return None
     finally:
         os.close(handle)
+
+
+def waits(folder: str) -> bytes | None:
+    """The sums of the numbers of schedstat of all threads of a process, and the number of its threads."""
+    try:
+        threads = os.listdir(f"/proc/{folder}/task")
+    except OSError:
+        return None
+    texts = [text for thread in threads if (text := read(f"{folder}/task/{thread}", "schedstat"))]
+    columns = zip(*(map(int, text.split()) for text in texts), strict=True)
+    return b"%d %d %d %d" % (*map(sum, columns), len(texts)) if texts else None
 
 
 def sample(folder: str, file: str) -> Sample | None:

@@ -116,8 +116,10 @@ fn golden_intervals_show_what_changed() {
         &[
             "ps --interval 2 --count 1 --source procfs",
             "ps --interval 2 --count 1 --source procfs --json --sort pid --filter 'pcpu > 0 || write/s > 0' --fields pid,comm,pcpu,pcpu_user,pcpu_system,minflt/s,majflt/s,read/s,write/s,nvcsw",
+            "ps --interval 2 --count 1 --source procfs --sort pid --filter 'timeslices > 0' --fields pid,comm,pcpu,wait,run_delay,timeslices",
             "ps --interval 2 --count 1 --source procfs --threads --filter 'pid == 1100' --fields pid,tid,comm,pcpu,minflt/s",
             "cgroups --interval 2 --count 1 --source files",
+            "cgroups --interval 2 --count 1 --source files --sort path --filter 'wait > 0' -o path,processes,cpu,wait",
             "cgroups --interval 2 --count 1 --source files --tree --csv",
         ],
     );

@@ -79,6 +79,13 @@ pub static COLUMNS: &[Field<Cgroups>] = &[
     // CPU time
     cpu("cpu", Unit::Percent, "CPU time, in percent of one CPU", change!(cpu * 100.0)).also(&["pcpu"]).heading("%CPU").rate(),
     cpu("throttled", Unit::Percent, "periods in which it was throttled, in percent", change!(throttled * 100.0)).heading("%THROT").rate(),
+    cpu("wait", Unit::Percent, "time that its processes waited for a CPU, in percent of one thread's time; of all threads, so it may exceed 100", |row, _| {
+        Value::known(row.wait, |wait| Real(wait * 100.0))
+    })
+    .also(&["%wait", "pwait"])
+    .heading("%WAIT")
+    .rate()
+    .counting(),
     cpu("cpu_time", Unit::Time, "CPU time so far", of!(cpu, c => c.usage_ns)).heading("TIME"),
     cpu("user_time", Unit::Time, "CPU time in user mode", of!(cpu, c => c.user_ns)).heading("UTIME"),
     cpu("system_time", Unit::Time, "CPU time in kernel mode", of!(cpu, c => c.system_ns)).heading("STIME"),

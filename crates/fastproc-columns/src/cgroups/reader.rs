@@ -1,7 +1,7 @@
 //! Reads cgroups again and again, as rows.
 
 use fastproc::{
-    Collector,
+    Collector, SourceKind,
     cgroups::{self, Baseline, Cgroups, Fields, Source},
 };
 
@@ -25,6 +25,8 @@ pub struct Reader {
     cgroups: Cgroups,
     /// If a column counts them and they are available.
     processes: Option<Collector>,
+    /// The last snapshot of the processes, if a column compares them.
+    waits: Option<fastproc::Baseline>,
     members: Option<Members>,
     before: Baseline,
     reads: u64,
@@ -48,9 +50,12 @@ impl Reader {
         }
         let mut reader = Self::open_fields(needs, source)?;
         if columns.iter().any(|column| column.counts_processes) {
-            let processes = Collector::builder().fields(fastproc::Fields::CGROUP).open();
+            let waits = columns
+                .iter()
+                .any(|column| column.is_rate && column.counts_processes);
             // Without them the numbers of processes are not known.
-            reader.processes = processes.ok();
+            reader.processes = open_processes(waits).ok();
+            reader.waits = waits.then(fastproc::Baseline::default);
         }
         Ok(reader)
     }
@@ -63,6 +68,7 @@ impl Reader {
         Ok(Self {
             cgroups: Cgroups::builder().fields(needs).source(source).open()?,
             processes: None,
+            waits: None,
             members: None,
             before: Baseline::default(),
             reads: 0,
@@ -84,9 +90,13 @@ impl Reader {
         self.members.as_ref()
     }
 
-    /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP).
-    pub fn count(&mut self, processes: &fastproc::Snapshot<'_>) {
-        self.members = Members::new(processes);
+    /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP). `before`: see [`Members::new`].
+    pub fn count(
+        &mut self,
+        processes: &fastproc::Snapshot<'_>,
+        before: Option<&fastproc::Baseline>,
+    ) {
+        self.members = Members::new(processes, before);
     }
 
     /// Reads all cgroups, and keeps the snapshot before for comparison.
@@ -108,7 +118,12 @@ impl Reader {
     /// The cgroups or the processes could not be read.
     pub fn read(&mut self) -> Result<(), ReadError> {
         if let Some(processes) = &mut self.processes {
-            self.members = Members::new(&processes.snapshot()?);
+            let snapshot = processes.snapshot()?;
+            let before = self.waits.as_ref().filter(|_| self.reads > 0);
+            self.members = Members::new(&snapshot, before);
+            if let Some(waits) = &mut self.waits {
+                waits.set(&snapshot);
+            }
         }
         Ok(self.read_cgroups()?)
     }
@@ -117,4 +132,21 @@ impl Reader {
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(self.cgroups.last(), self.before(), self.members())
     }
+}
+
+/// Opens what counts processes, and with `waits` how long they waited for a CPU.
+fn open_processes(waits: bool) -> Result<Collector, fastproc::Error> {
+    use fastproc::Fields;
+
+    if !waits {
+        return Collector::builder().fields(Fields::CGROUP).open();
+    }
+    let fields = Fields::CGROUP | Fields::CPU;
+    let collector = Collector::builder().fields(fields).open()?;
+    if collector.source() != SourceKind::Procfs {
+        return Ok(collector);
+    }
+    // It reads what each of several threads waited only with the threads.
+    drop(collector);
+    Collector::builder().fields(fields | Fields::THREADS).open()
 }

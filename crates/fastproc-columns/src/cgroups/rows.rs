@@ -11,27 +11,60 @@ use crate::{
     with_ancestors,
 };
 
-/// The number of processes of each cgroup, without its descendants.
+/// The processes of each cgroup, without its descendants.
 #[derive(Clone, Debug)]
-pub struct Members(HashMap<u64, u64>);
+pub struct Members {
+    of: HashMap<u64, Own>,
+    knows_waits: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
+    processes: u64,
+    /// The share of time in which they waited for a CPU, of all their threads.
+    wait: f64,
+}
 
 impl Members {
     /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP), except those whose cgroup
-    /// is unknown: it was removed, or is out of sight. `None`: no process has a known cgroup.
-    pub fn new(processes: &fastproc::Snapshot<'_>) -> Option<Self> {
-        Self::count(processes.iter().map(fastproc::Process::cgroup_id))
+    /// is unknown: it was removed, or is out of sight. `None`: no process has a known cgroup. `before`: to also add up what
+    /// they have waited for a CPU since then.
+    pub fn new(
+        processes: &fastproc::Snapshot<'_>,
+        before: Option<&fastproc::Baseline>,
+    ) -> Option<Self> {
+        let Some(before) = before else {
+            let ids = processes.iter().map(fastproc::Process::cgroup_id);
+            return Self::count(ids.map(|id| (id, None)));
+        };
+        let changes = before.changes(processes);
+        Self::count(changes.map(|change| (change.process.cgroup_id(), change.wait_share)))
     }
 
-    fn count(ids: impl Iterator<Item = Option<u64>>) -> Option<Self> {
-        let mut members = HashMap::new();
-        for id in ids.flatten() {
-            *members.entry(id).or_insert(0) += 1;
+    fn count(processes: impl Iterator<Item = (Option<u64>, Option<f64>)>) -> Option<Self> {
+        let mut members = Self {
+            of: HashMap::new(),
+            knows_waits: false,
+        };
+        for (id, wait) in processes {
+            let Some(id) = id else {
+                continue;
+            };
+            let own = members.of.entry(id).or_default();
+            own.processes += 1;
+            own.wait += wait.unwrap_or(0.0);
+            members.knows_waits |= wait.is_some();
         }
-        (!members.is_empty()).then_some(Self(members))
+        (!members.of.is_empty()).then_some(members)
     }
 
     fn of(&self, id: u64) -> u64 {
-        self.0.get(&id).copied().unwrap_or(0)
+        self.of.get(&id).map_or(0, |own| own.processes)
+    }
+
+    fn wait(&self, id: u64) -> Option<f64> {
+        let wait = self.of.get(&id).map_or(0.0, |own| own.wait);
+        self.knows_waits.then_some(wait)
     }
 }
 
@@ -72,6 +105,9 @@ pub struct Row<'a> {
     pub processes: Option<u64>,
     /// Its processes without those of its descendants.
     pub own_processes: Option<u64>,
+    /// The share of time in which its processes and those of its descendants waited for a CPU, of all their threads: 1.0 is one
+    /// thread that always waits. Processes that have exited since do not count.
+    pub wait: Option<f64>,
     pub(super) lines: Lines,
     /// Its place among all rows in the order of the paths.
     pub(super) place: u32,
@@ -108,6 +144,7 @@ impl<'a> Row<'a> {
         let mut row = Self::of(cgroup, lines, snapshot, before, members);
         row.processes = members.map(|members| {
             let within = with_descendants(snapshot, id);
+            row.wait = within.iter().map(|&id| members.wait(id)).sum();
             within.into_iter().map(|id| members.of(id)).sum()
         });
         Some(row)
@@ -128,6 +165,7 @@ impl<'a> Row<'a> {
             changes: changes.unwrap_or_default(),
             processes: own,
             own_processes: own,
+            wait: members.and_then(|members| members.wait(cgroup.id())),
             lines,
             place: 0,
             level: 0,
@@ -193,9 +231,15 @@ impl<'a> Rows<'a> {
             let parent = places
                 .get(&rows[at].cgroup.record().identity.parent)
                 .filter(|&&parent| parent < at);
-            if let (Some(&parent), Some(count)) = (parent, rows[at].processes) {
-                rows[parent].processes = rows[parent].processes.map(|sum| sum + count);
-            }
+            let Some(&parent) = parent else {
+                continue;
+            };
+            let Row {
+                processes, wait, ..
+            } = rows[at];
+            let sum = &mut rows[parent];
+            sum.processes = sum.processes.zip(processes).map(|(sum, of)| sum + of);
+            sum.wait = sum.wait.zip(wait).map(|(sum, of)| sum + of);
         }
         let left_out = snapshot.left_out();
         Self { rows, left_out }
@@ -424,9 +468,19 @@ mod tests {
 
     #[test]
     fn a_process_without_a_known_cgroup_leaves_the_others_counted() {
-        let members = Members::count([Some(5), None, Some(5)].into_iter()).expect("one is known");
-        assert_eq!((members.of(5), members.of(6)), (2, 0));
-        assert!(Members::count([None, None].into_iter()).is_none());
+        let count = |all: &[_]| Members::count(all.iter().copied());
+        let five = [
+            (Some(5), Some(0.5)),
+            (None, Some(9.0)),
+            (Some(5), None),
+            (Some(5), Some(0.25)),
+        ];
+        let members = count(&five).expect("one is known");
+        assert_eq!((members.of(5), members.of(6)), (3, 0));
+        assert_eq!((members.wait(5), members.wait(6)), (Some(0.75), Some(0.0)));
+        assert!(count(&[(None, None), (None, Some(1.0))]).is_none());
+        let members = count(&[(Some(5), None)]).expect("one is known");
+        assert_eq!(members.wait(5), None, "nobody knows what they waited");
     }
 
     #[test]

@@ -21,14 +21,20 @@ pub enum Count {
     Voluntary,
     /// Involuntary context switches.
     Nonvoluntary,
+    /// Time of waiting for a CPU, in nanoseconds.
+    Wait,
 }
 
 /// One value for each [`Count`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts(pub(super) [u64; 8]);
+pub struct Counts {
+    values: [u64; 9],
+    /// Whether it is known of any process how long it waited.
+    knows_wait: bool,
+}
 
 /// In the order of [`Count`].
-const COUNTERS: [Counter; 8] = [
+const COUNTERS: [Counter; 9] = [
     Counter::User,
     Counter::System,
     Counter::ReadBytes,
@@ -37,28 +43,38 @@ const COUNTERS: [Counter; 8] = [
     Counter::MinorFaults,
     Counter::VoluntarySwitches,
     Counter::InvoluntarySwitches,
+    Counter::RunDelay,
 ];
 
 impl From<&Growth> for Counts {
     fn from(growth: &Growth) -> Self {
-        Self(COUNTERS.map(|counter| growth.get(counter).unwrap_or(0)))
+        Self {
+            values: COUNTERS.map(|counter| growth.get(counter).unwrap_or(0)),
+            knows_wait: growth.get(Counter::RunDelay).is_some(),
+        }
     }
 }
 
 impl Counts {
     /// One of the values.
     pub const fn get(&self, count: Count) -> u64 {
-        self.0[count as usize]
+        self.values[count as usize]
+    }
+
+    /// Time of waiting for a CPU, in nanoseconds. `None`: it is known of no process.
+    pub fn wait_ns(&self) -> Option<u64> {
+        self.knows_wait.then(|| self.get(Count::Wait))
     }
 
     pub(super) const fn set(&mut self, count: Count, value: u64) {
-        self.0[count as usize] = value;
+        self.values[count as usize] = value;
     }
 
     pub(super) fn add(&mut self, more: &Self) {
-        for (sum, more) in self.0.iter_mut().zip(more.0) {
+        for (sum, more) in self.values.iter_mut().zip(more.values) {
             *sum = sum.wrapping_add(more);
         }
+        self.knows_wait |= more.knows_wait;
     }
 
     pub(super) fn add_one(&mut self, count: Count, more: u64) {

@@ -23,6 +23,8 @@ super::families! {
         "Processes in this group.";
     CPU = "namedprocess_namegroup_cpu_seconds_total" Counter &["groupname", "mode"],
         "CPU time, in user mode and in the kernel (mode: user, system).";
+    WAIT = "namedprocess_namegroup_cpu_wait_seconds_total" Counter GROUP,
+        "Time of waiting for a CPU, of all threads (run_delay of schedstat). Absent for a group of whose processes it is not known.";
     READ = "namedprocess_namegroup_read_bytes_total" Counter GROUP,
         "Bytes fetched from storage (read_bytes of /proc/PID/io).";
     WRITE = "namedprocess_namegroup_write_bytes_total" Counter GROUP,
@@ -90,7 +92,7 @@ pub struct Extras<'a> {
 pub const fn series_of_a_group(wanted: costly::Settings) -> u64 {
     // Two kinds of memory, or two families of descriptors; and for each kind of value its age and the processes that
     // lack it.
-    19 + if wanted.smaps { 4 } else { 0 }
+    20 + if wanted.smaps { 4 } else { 0 }
         + if wanted.fds { 4 } else { 0 }
         + if wanted.wchan { 2 } else { 0 }
 }
@@ -134,6 +136,7 @@ fn processes(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
     let total = |count: Count| move |group: &Group| [Value::Whole(group.total.get(count))];
     each(text, &all, &NUM_PROCS, [""], |group| one(group.now.procs));
     each(text, &all, &CPU, MODES, |group| cpu(&group.total));
+    waits(text, tracker);
     each(text, &all, &READ, [""], total(Count::Read));
     each(text, &all, &WRITE, [""], total(Count::Write));
     each(text, &all, &MAJOR, [""], total(Count::MajorFaults));
@@ -154,6 +157,20 @@ fn processes(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
     each(text, &all, &STATES, STATE_LABELS, |group| {
         GroupState::ALL.map(|state| Value::Whole(group.now.states[state as usize]))
     });
+}
+
+fn waits(text: &mut Exposition, tracker: &Tracker) {
+    let waits = tracker
+        .groups()
+        .filter_map(|group| Some((group, group.total.wait_ns()?)));
+    let mut waits = waits.peekable();
+    if waits.peek().is_none() {
+        return;
+    }
+    text.family(&WAIT);
+    for (group, wait_ns) in waits {
+        text.series(WAIT.name, &group.labels, "", Value::Nano(wait_ns));
+    }
 }
 
 fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {

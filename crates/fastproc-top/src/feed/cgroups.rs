@@ -1,7 +1,7 @@
 //! The cgroups of this machine, as long as they are shown.
 
 use fastproc::{
-    Snapshot, SourceKind,
+    Baseline, Snapshot, SourceKind,
     cgroups::{Error, Fields, Source},
 };
 use fastproc_columns::cgroups::Reader;
@@ -29,15 +29,19 @@ impl Hierarchy {
     }
 
     /// Reads the next snapshot, which is compared with the one before.
-    pub fn step(&mut self, processes: &Snapshot<'_>) -> Result<(), Error> {
+    pub fn step(
+        &mut self,
+        processes: &Snapshot<'_>,
+        before: Option<&Baseline>,
+    ) -> Result<(), Error> {
         self.reader.read_cgroups()?;
-        self.count(processes);
+        self.count(processes, before);
         Ok(())
     }
 
-    /// Counts these processes.
-    pub fn count(&mut self, processes: &Snapshot<'_>) {
-        self.reader.count(processes);
+    /// Counts these processes. `before`: the snapshot before, if there is one.
+    pub fn count(&mut self, processes: &Snapshot<'_>, before: Option<&Baseline>) {
+        self.reader.count(processes, before);
     }
 
     /// The last snapshot.

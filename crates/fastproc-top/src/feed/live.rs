@@ -67,9 +67,14 @@ impl Live {
         else {
             return Ok(());
         };
-        cgroups.step(&processes)?;
+        cgroups.step(&processes, self.compared())?;
         self.cgroups = Some(cgroups);
         Ok(())
+    }
+
+    /// The snapshot to compare with; `None` at the first one.
+    fn compared(&self) -> Option<&Baseline> {
+        (self.snapshots > 1).then_some(&self.before)
     }
 
     pub(super) fn need(&mut self, needs: Fields) -> Result<bool, Error> {
@@ -83,7 +88,8 @@ impl Live {
         let snapshot = self.collector.snapshot()?;
         self.last.follow(&self.before, &snapshot);
         if let Some(cgroups) = &mut self.cgroups {
-            cgroups.count(&snapshot);
+            let before = (self.snapshots > 1).then_some(&self.before);
+            cgroups.count(&snapshot, before);
         }
         Ok(true)
     }
@@ -106,7 +112,7 @@ impl Live {
         self.cgroups = None;
         let mut cgroups = Hierarchy::open(self.source, needs)?;
         if let Some(processes) = self.collector.latest() {
-            cgroups.step(&processes)?;
+            cgroups.step(&processes, self.compared())?;
         }
         self.cgroups = Some(cgroups);
         Ok(true)

@@ -33,7 +33,8 @@ const FACTS: [(&str, Parts); 9] = [
     ("state", &[("", "state", ""), (", threads ", "num_threads", ""), (", nice ", "nice", ""), (", last on CPU ", "processor", ""),
                 (", waits in ", "wchan", "")]),
     ("cgroup", &[("", "cgroup", ""), (", container ", "container", ""), (" ", "container_name", ""), (", pod ", "pod", "")]),
-    ("CPU", &[("", "pcpu", "%"), (", time ", "time", ""), (", user ", "utime", ""), (", system ", "stime", "")]),
+    ("CPU", &[("", "pcpu", "%"), (", time ", "time", ""), (", user ", "utime", ""), (", system ", "stime", ""), (", waited for one ", "run_delay", ""),
+             (" ", "wait", "%")]),
     ("memory", &[("resident ", "rss", ""), (", ", "pmem", "%"), (", largest ", "vmhwm", ""), (", swapped ", "vmswap", ""),
                  (", virtual ", "vsize", "")]),
     ("I/O", &[("read ", "read_bytes", ""), (", written ", "write_bytes", "")]),
@@ -43,10 +44,11 @@ const FACTS: [(&str, Parts); 9] = [
 /// Lines of a command line.
 const COMMAND_LINES: usize = 3;
 /// Fields of a thread.
-const THREAD_FIELDS: [&str; 8] = [
+const THREAD_FIELDS: [&str; 9] = [
     "tid",
     "state",
     "pcpu",
+    "wait",
     "time",
     "ni",
     "processor",

@@ -20,6 +20,31 @@ fn a_counter_that_falls_is_not_counted_twice() {
     }
 }
 
+/// A process whose record comes from `/proc` has no waits for a while.
+#[test]
+fn what_a_group_waited_stays_while_it_is_unknown() {
+    let (mut machine, mut tracker) = machine(|_| ());
+    machine.start(10, 1, "web", SECOND);
+    machine.update(&mut tracker);
+    let waited = |tracker: &Tracker| {
+        let web = group(tracker, "web").expect("the group exists");
+        web.total.wait_ns()
+    };
+    assert_eq!(waited(&tracker), None);
+    // It counts from the first time that it is known.
+    let waits = [
+        (Some(500), None),
+        (Some(530), Some(30)),
+        (None, Some(30)),
+        (Some(540), Some(40)),
+    ];
+    for (run_delay_ns, counted) in waits {
+        machine.get(10).cpu.set_run_delay_ns(run_delay_ns);
+        machine.update(&mut tracker);
+        assert_eq!(waited(&tracker), counted);
+    }
+}
+
 #[test]
 fn a_process_that_one_snapshot_missed_is_not_counted_twice() {
     let (mut machine, mut tracker) = machine(|_| ());
