@@ -17,10 +17,12 @@ const BURSTABLE: &str = "kubepods.slice/kubepods-burstable.slice";
 const CONTAINER: &str = "kubepods-burstable-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice/cri-containerd-0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c.scope";
 const PROCESS: u32 = 1001;
 
-/// A pod: its name, the beginning of its UID, its network namespace, and the bytes that it received.
-const PODS: [(&str, &str, u32, u64); 2] = [
+/// A pod: its name, the beginning of its UID, its network namespace, and the bytes that it received. The last is in the network
+/// of the machine.
+const PODS: [(&str, &str, u32, u64); 3] = [
     ("made-0", "11111111", 4_026_540_001, 1_000_001),
     ("made-1", "22222222", 4_026_540_002, 2_000_002),
+    ("host-0", "33333333", 4_026_531_840, 3_000_003),
 ];
 /// The containers of each. The first is the sandbox.
 const CONTAINERS: [&str; 3] = ["", "web", "proxy"];
@@ -155,20 +157,22 @@ fn queries_of_dashboards_and_rules_have_data() {
     assert!(count > 25);
     // Every container has all labels of a container, and a sandbox all but its name.
     let labels = ["namespace", "pod", "container", "image", "id", "name"];
-    for (left_out, expected) in [(None, 4.0 + 1.0), (Some("container"), 6.0 + 1.0)] {
+    for (left_out, expected) in [(None, 6.0 + 1.0), (Some("container"), 9.0 + 1.0)] {
         let wanted = labels.iter().filter(|&&label| Some(label) != left_out);
         let wanted: Vec<_> = wanted.map(|label| format!("{label}!=\"\"")).collect();
         let query = format!("count(container_memory_rss{{{}}})", wanted.join(","));
         assert_eq!(prometheus.query(&query), [expected], "{query}");
     }
     // A pod has its network once, at its sandbox.
-    for (pod, _, _, received) in PODS {
+    for (pod, _, _, received) in &PODS[..2] {
         let bytes = format!("container_network_receive_bytes_total{{pod=\"{pod}\"");
         for query in [
             format!("sum({bytes}}})"),
             format!("{bytes},container=\"\",image=\"pause:3.10\",interface=\"eth0\"}}"),
         ] {
-            assert_eq!(prometheus.query(&query), [received as f64], "{query}");
+            assert_eq!(prometheus.query(&query), [*received as f64], "{query}");
         }
     }
+    let of_host = "container_network_receive_bytes_total{pod=\"host-0\"}";
+    assert!(prometheus.query(of_host).is_empty());
 }

@@ -272,4 +272,25 @@ mod tests {
             assert_eq!(kept.text, format!("id=\"{path}\"{labels}"));
         }
     }
+
+    /// crun puts the processes of a container into a cgroup below that of the container, and systemd in it into many.
+    #[test]
+    fn values_of_processes_have_the_names_of_the_container_around_them() {
+        let id = "a1b2".repeat(16);
+        let mut names = Names::recorded();
+        let mut make = |path: &str, parent: Option<&Kept>| {
+            Kept::new(1, path.as_bytes(), parent, &mut names, &mut Pods::new())
+        };
+        let scope = format!("/machine.slice/libpod-{id}.scope");
+        let container = make(&scope, None);
+        assert_eq!(container.of_processes, None);
+        let below = format!("{scope}/container");
+        let payload = make(&below, Some(&container));
+        let init = make(&format!("{below}/init.scope"), Some(&payload));
+        for (kept, path) in [(&payload, ""), (&init, "/init.scope")] {
+            assert_eq!(kept.text, format!("id=\"{below}{path}\""));
+            let named = format!("{},name=\"{id}\"", kept.text);
+            assert_eq!(kept.of_processes.as_deref(), Some(&*named));
+        }
+    }
 }
