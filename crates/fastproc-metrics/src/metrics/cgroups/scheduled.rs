@@ -133,7 +133,7 @@ impl Scheduled {
         }
     }
 
-    /// Adds to a cgroup, or, if that has gone, to the nearest one above it that has not.
+    /// Adds to a cgroup, or, if that has gone, to the nearest one above it that exists.
     fn add(&mut self, parents: &HashMap<u64, u64>, id: u64, numbers: [u64; 3]) {
         let mut place = Some(id);
         while let Some(id) = place.filter(|id| !parents.contains_key(id)) {
@@ -218,7 +218,7 @@ mod tests {
 
     /// Cgroup 2 is in 1. Each step has its cgroups, its processes, and the time on a CPU that the cgroups then have in addition.
     #[test]
-    fn what_a_process_did_stays_where_it_did_it() {
+    fn numbers_of_a_process_stay_with_the_cgroup_in_which_it_ran() {
         let both = [(1, 0), (2, 1)];
         let mut scheduled = Scheduled::default();
         let mut step = |cgroups: &[(u64, u64)], tasks: &[Task], gone: [u64; 2]| {
