@@ -70,14 +70,18 @@ def build(cache: Path, arch: str, programs: dict[str, str]) -> tuple[dict[str, P
     Return their paths, by their names in the guest, and what they load, by its paths there; tests are named PACKAGE.tests.
     """
     environment = dict(os.environ)
-    words = ["build", "--locked", "--bins", "--tests", "--message-format=json", "--quiet"]
-    if arch == "amd64":
+    words = ["build", "--locked", "--bins", "--message-format=json", "--quiet"]
+    sysroot, trace = "", ["env", "LD_TRACE_LOADED_OBJECTS=1"]
+    if arch == "amd64" and os.environ.get("FASTPROC_GUEST_RELEASE"):
+        # As users have them, for what they cost; without tests.
+        words += ["--release", *(word for package in sorted(set(programs.values())) for word in ("-p", package))]
+    elif arch == "amd64":
         # Fewer crates would have other features, and be compiled again.
-        words += ["--workspace"]
-        sysroot, trace = "", ["env", "LD_TRACE_LOADED_OBJECTS=1"]
+        words += ["--tests", "--workspace"]
     else:
         environment |= cross.environment(cache) | {"CARGO_PROFILE_DEV_STRIP": "symbols"}
-        words += [f"--target={cross.TARGET}", *(word for package in {*programs.values(), *TESTED} for word in ("-p", package))]
+        packages = {*programs.values(), *TESTED}
+        words += ["--tests", f"--target={cross.TARGET}", *(word for package in packages for word in ("-p", package))]
         sysroot = environment["FASTPROC_CROSS_SYSROOT"]
         trace = ["qemu-aarch64", "-L", sysroot, "-E", "LD_TRACE_LOADED_OBJECTS=1"]
     cargo = environment.get("CARGO", "cargo")

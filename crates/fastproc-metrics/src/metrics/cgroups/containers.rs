@@ -52,6 +52,8 @@ pub(super) struct Containers {
 #[derive(Debug)]
 struct Kept {
     opened: Opened,
+    /// The network in which the process was at the last look.
+    network: Option<Network>,
     /// The soft limit of open files; -1 for none.
     limit: Option<i64>,
     /// When the limit was read.
@@ -94,7 +96,8 @@ impl Containers {
         };
         let mut seen = HashMap::<Network, &Container>::new();
         for container in containers.values() {
-            let Some(network) = self.network(container.id).filter(|&other| other != machine) else {
+            let network = self.kept.get(&container.id).and_then(|kept| kept.network);
+            let Some(network) = network.filter(|&other| other != machine) else {
                 continue;
             };
             let first = seen.entry(network).or_insert(container);
@@ -102,25 +105,51 @@ impl Containers {
                 *first = container;
             }
         }
-        for (network, container) in seen {
-            if let Some(interfaces) = self.read(container.id, network) {
-                self.interfaces.insert(container.teller(), interfaces);
+        let mut seen: Vec<_> = seen.into_values().collect();
+        seen.sort_unstable_by_key(|container| container.rank());
+        let mut read = HashMap::new();
+        for container in seen {
+            // A container of a pod may be in another network than the pod.
+            if !self.interfaces.contains_key(&container.teller())
+                && let Some(kept) = self.kept.get(&container.id)
+                && kept.opened.read("net/dev", &mut self.text).is_ok()
+            {
+                let found = interfaces(&self.text).collect();
+                self.interfaces.insert(container.teller(), found);
+                read.insert(container.id, container.teller());
+            }
+        }
+        // If a process has entered another network since the last look, what was read may be of that one.
+        for (id, kept) in &mut self.kept {
+            let now = kept.opened.network().ok();
+            if std::mem::replace(&mut kept.network, now) != now
+                && let Some(teller) = read.get(id)
+            {
+                self.interfaces.remove(teller);
             }
         }
     }
 
+    /// Forgets interfaces until the next update.
+    pub(super) fn clear(&mut self) {
+        self.interfaces.clear();
+    }
+
     /// Opens the first process of a container, unless that is done.
     fn keep(&mut self, container: &Container, now: Duration) {
-        let (update, is_full) = (self.update, self.kept.len() >= self.most);
+        let update = self.update;
         let known = self.kept.get_mut(&container.id);
         if known.is_none_or(|kept| !kept.opened.is_of(container.first)) {
             self.kept.remove(&container.id);
-            let Some(opened) = (!is_full).then(|| Opened::new(container.first)) else {
+            if self.kept.len() >= self.most {
+                return;
+            }
+            // It may have exited since the snapshot.
+            let Ok(opened) = Opened::new(container.first) else {
                 return;
             };
-            // It has exited since the snapshot, or is hidden.
-            let Ok(opened) = opened else { return };
             let new = Kept {
+                network: opened.network().ok(),
                 opened,
                 limit: None,
                 checked: Duration::ZERO,
@@ -137,20 +166,6 @@ impl Containers {
             kept.limit = read.ok().and_then(|()| soft_limit(&self.text));
             kept.checked = now;
         }
-    }
-
-    /// The network in which the first process of a container is.
-    fn network(&self, id: u64) -> Option<Network> {
-        self.kept.get(&id)?.opened.network().ok()
-    }
-
-    /// The interfaces of this network, through a process that was in it just now.
-    fn read(&mut self, id: u64, network: Network) -> Option<Vec<Interface>> {
-        let opened = &self.kept.get(&id)?.opened;
-        opened.read("net/dev", &mut self.text).ok()?;
-        // A process may enter another one between the two, and these are not its numbers.
-        let is_same = opened.network() == Ok(network);
-        is_same.then(|| interfaces(&self.text).collect())
     }
 
     /// The interfaces that a cgroup has.

@@ -157,6 +157,8 @@ impl CgroupMetrics {
         self.seen = None;
         self.members.clear();
         self.scheduled.clear();
+        self.containers.clear();
+        self.firsts.clear();
         self.cgroups.snapshot()?;
         let snapshot = self.cgroups.last();
         let shown = || snapshot.iter().take(self.most);
@@ -224,8 +226,8 @@ impl CgroupMetrics {
         let shown = snapshot.iter().take(self.most);
         let rows = shown.map(|cgroup| {
             let created = self.born.of(cgroup);
-            let container = self.firsts.get(&cgroup.id());
-            let container = container.filter(|_| !is_root(cgroup));
+            let first = self.firsts.get(&cgroup.id());
+            let container = first.filter(|_| !is_root(cgroup));
             let started = container
                 .and_then(|container| Some(self.btime? + container.first.start_ns / 1_000_000_000));
             Row {
@@ -236,7 +238,7 @@ impl CgroupMetrics {
                 scheduled: self.scheduled.of(cgroup.id()),
                 created,
                 started: started.or(created),
-                open_files: self.containers.limit(cgroup.id()),
+                open_files: first.and_then(|_| self.containers.limit(cgroup.id())),
                 interfaces: self.containers.interfaces(cgroup.id()),
                 file_systems: if is_root(cgroup) {
                     &self.file_systems.found
