@@ -597,7 +597,7 @@ for pid in hogs + [pid]: end(pid)
 
 /// Moving a task that sleeps on a run queue adds to what it waited.
 #[test]
-fn what_a_task_waits_while_it_sleeps_is_seen() {
+fn a_task_that_waits_while_it_sleeps_on_a_run_queue_is_read_again() {
     needs!(gate::bpf());
     let _alone = alone();
     let mut script = Script::python(SLEEPS_ON_THE_QUEUE);
