@@ -554,7 +554,7 @@ fn nothing_is_kept_if_not_wanted() {
 }
 
 /// Two processes that never stop, on two CPUs, and beside them one that has used a little more than its share when it goes to
-/// sleep. From 6.12 on it stays on the run queue until its turn comes, and with the policy SCHED_IDLE that takes some hundred
+/// sleep. From 6.12 on it stays on the run queue until its turn comes, and with the policy `SCHED_IDLE` that takes some hundred
 /// milliseconds. At a line another of the kind follows, or the one that sleeps is moved from CPU to CPU.
 const SLEEPS_ON_THE_QUEUE: &str = r"
 import os, signal, sys, time
