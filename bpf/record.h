@@ -162,7 +162,7 @@ struct fp_cpu {
 	 * source can read it; `/proc` shows living threads only.
 	 */
 	fp_ns run_delay_ns     FP_PUBLIC FP_SUM FP_UNKNOWN(-1);
-	/* How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as above. */
+	/* How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as for `run_delay_ns`. */
 	u64 timeslices         FP_PUBLIC FP_SUM FP_UNKNOWN(-1);
 	fp_ns sampled_utime_ns FP_TICKS FP_SUM FP_INNER;       /* User time as sampled by ticks, before scaling. */
 	fp_ns sampled_stime_ns FP_TICKS FP_SUM FP_INNER;       /* System time as sampled by ticks, before scaling. */

@@ -4,8 +4,8 @@
  *
  * A thread that exits beside others leaves both in signal->stats (taskstats_exit()), if the kernel has delay accounting; it
  * need not be switched on. It does so early, and stays on the list of threads: a leading thread until all others are gone.
- * So an exiting thread does not count itself. Until it has left them, the sum lacks them: that is harmless, because a
- * reader never counts what it has counted before (`Marks`), while a thread that is counted twice would be a growth.
+ * So an exiting thread does not count itself. Until it has left them, the sum lacks them: that is harmless, because
+ * readers keep the highest value that they have seen, while a thread that is counted twice would be a growth.
  */
 #ifndef FASTPROC_TASKS_WAITS_H
 #define FASTPROC_TASKS_WAITS_H
@@ -75,7 +75,8 @@ static __always_inline void waits_of_exited(struct task_struct *leader, u64 *del
 	waits_of_thread(leader, delay_ns, timeslices);
 	if (*delay_ns == UNKNOWN_WAIT)
 		return;
-	if (gone) {
+	/* 5.10 to 5.13 allocate it even with nodelayacct, and leave it empty: an exited thread has had a CPU */
+	if (gone && gone->cpu_count) {
 		*delay_ns = gone->cpu_delay_total;
 		*timeslices = gone->cpu_count;
 	} else if (signal->nr_threads > 1 || (run_ns && run_ns != leader->se.sum_exec_runtime)) {

@@ -108,7 +108,7 @@ typedef struct fastproc_cpu {
 	uint64_t nivcsw; /* Involuntary context switches of the leading thread. */
 	uint64_t sum_exec_ns; /* Precise run time (se.sum_exec_runtime); /proc does not tell. Nanoseconds. [unknown] */
 	uint64_t run_delay_ns; /* Time that threads waited for a CPU while they could run (sched_info.run_delay): the second number of schedstat. The time of exited threads is included where the kernel keeps it (signal->stats: CONFIG_TASKSTATS and CONFIG_TASK_DELAY_ACCT) and the source can read it; /proc shows living threads only. Nanoseconds. [unknown] */
-	uint64_t timeslices; /* How often a thread got a CPU (sched_info.pcount): the third number of schedstat. Exited threads: as above. [unknown] */
+	uint64_t timeslices; /* How often a thread got a CPU (sched_info.pcount): the third number of schedstat. Exited threads: as for run_delay_ns. [unknown] */
 	uint64_t sampled_utime_ns; /* User time as sampled by ticks, before scaling. Nanoseconds. [internal] */
 	uint64_t sampled_stime_ns; /* System time as sampled by ticks, before scaling. Nanoseconds. [internal] */
 	uint64_t prev_utime_ns; /* User time that the kernel last showed to anybody (signal->prev_cputime). Nanoseconds. [internal] */

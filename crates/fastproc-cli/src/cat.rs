@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::HashMap,
     fs,
     io::{self, Write},
     os::unix::ffi::OsStrExt as _,
@@ -136,8 +137,13 @@ fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode,
         checker,
     } = &mut processes;
     let snapshot = collector.snapshot()?;
+    let leaders = snapshot
+        .threads()
+        .filter(|thread| thread.tid == thread.tgid);
+    let leaders: HashMap<_, _> = leaders.map(|leader| (leader.tid, leader)).collect();
     for process in snapshot.iter() {
-        if let Some(text) = render(texts, checker, &snapshot, process, file)? {
+        let leader = leaders.get(&process.pid()).copied();
+        if let Some(text) = render(texts, checker, &snapshot, (process, leader), file)? {
             out.write_all(&text)?;
         }
     }
@@ -169,12 +175,12 @@ impl Processes {
     }
 }
 
-/// The text of a process. `None`: only the kernel has it, and the process has exited.
+/// The text of a process with its leading thread, if the source has threads. `None`: only the kernel has it, and the process has exited.
 fn render<'t>(
     texts: &'t mut Files,
     checker: &AccessCheck,
     snapshot: &Snapshot<'_>,
-    process: Process<'_>,
+    (process, leader): (Process<'_>, Option<&ThreadRecord>),
     file: ProcessFile,
 ) -> Result<Option<Cow<'t, [u8]>>, Failure> {
     let kernel = || fs::read(kernel_path(process.pid(), file)).ok();
@@ -187,8 +193,6 @@ fn render<'t>(
         },
         ProcessFile::Status => texts.status(process, None)?,
         ProcessFile::Schedstat => {
-            let mut threads = snapshot.threads();
-            let leader = threads.find(|thread| thread.tid == process.pid());
             let is_known = |thread: &&ThreadRecord| {
                 thread.sum_exec_ns().is_some() && thread.run_delay_ns().is_some()
             };
@@ -286,7 +290,8 @@ fn print_process(
     } = processes;
     let snapshot = collector.snapshot()?;
     if let Some(process) = snapshot.get(pid)
-        && let Some(text) = render(texts, checker, &snapshot, process, file)?
+        && let leader = snapshot.threads().find(|thread| thread.tid == pid)
+        && let Some(text) = render(texts, checker, &snapshot, (process, leader), file)?
     {
         return Ok(out.write_all(&text));
     }

@@ -59,6 +59,7 @@ fn is_known(field: &Field, lookup: &mut Lookup) -> bool {
     exit.end_ns = Some(1);
     exit.status = Some(0);
     exit.io = Some(Io::default());
+    (exit.run_delay_ns, exit.timeslices) = (Some(1), Some(1));
     let record = exit.to_record();
     let cmdline = Cmdline {
         bytes: b"sh",
@@ -76,7 +77,7 @@ mod tests {
 
     /// Those that the help names.
     const KNOWN: &str = "pid ppid comm cmdline cmdline_cut user ruser group rgroup cgroup_id starttime start ended etime time utime \
-                         stime guest_time pcpu cutime cstime cminflt cmajflt minflt majflt nvcsw nivcsw vmhwm read_bytes \
+                         stime guest_time pcpu cutime cstime cminflt cmajflt minflt majflt nvcsw nivcsw run_delay timeslices wait vmhwm read_bytes \
                          write_bytes rchar wchar syscr syscw flags status exit_code final state event cgroup container pod_uid";
 
     #[test]

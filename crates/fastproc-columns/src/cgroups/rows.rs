@@ -18,11 +18,11 @@ pub struct Members {
     knows_waits: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Own {
     processes: u64,
-    /// The share of time in which they waited for a CPU, of all their threads.
-    wait: f64,
+    /// The share of time in which they waited for a CPU, of all their threads. Unknown if it is of one of them.
+    wait: Option<f64>,
 }
 
 impl Members {
@@ -50,9 +50,12 @@ impl Members {
             let Some(id) = id else {
                 continue;
             };
-            let own = members.of.entry(id).or_default();
+            let own = members.of.entry(id).or_insert(Own {
+                processes: 0,
+                wait: Some(0.0),
+            });
             own.processes += 1;
-            own.wait += wait.unwrap_or(0.0);
+            own.wait = own.wait.zip(wait).map(|(sum, of)| sum + of);
             members.knows_waits |= wait.is_some();
         }
         (!members.of.is_empty()).then_some(members)
@@ -63,8 +66,8 @@ impl Members {
     }
 
     fn wait(&self, id: u64) -> Option<f64> {
-        let wait = self.of.get(&id).map_or(0.0, |own| own.wait);
-        self.knows_waits.then_some(wait)
+        let wait = self.of.get(&id).map_or(Some(0.0), |own| own.wait);
+        wait.filter(|_| self.knows_waits)
     }
 }
 

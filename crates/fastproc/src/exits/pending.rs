@@ -68,6 +68,9 @@ impl Pending {
                     }
                     (exit.end_ns, exit.ppid) = (ended.exit.end_ns, ended.exit.ppid);
                     exit.dumpable = ended.exit.dumpable.or(exit.dumpable);
+                    // A thread that is released on its CPU runs on a little, and then it seems that it was not the only one.
+                    exit.run_delay_ns = exit.run_delay_ns.or(ended.exit.run_delay_ns);
+                    exit.timeslices = exit.timeslices.or(ended.exit.timeslices);
                     take_program(&mut exit, &ended.exit);
                 }
                 each(Event::Exit(exit));
