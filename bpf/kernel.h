@@ -84,8 +84,8 @@ typedef struct { seqcount_spinlock_t seqcount; } seqlock_t;
 typedef struct { seqcount_t seqcount; } seqlock_t___5_9;
 
 struct taskstats {
-	u64 cpu_count, cpu_delay_total, blkio_count, blkio_delay_total, swapin_count, swapin_delay_total;
-	u64 freepages_count, freepages_delay_total, thrashing_count, thrashing_delay_total, compact_count, compact_delay_total;
+	u64 cpu_count, cpu_delay_total, blkio_delay_total, swapin_delay_total;
+	u64 freepages_delay_total, thrashing_delay_total, compact_delay_total;
 };
 struct core_state;
 struct signal_struct___5_16 { struct task_struct *group_exit_task; };
@@ -151,10 +151,7 @@ struct fs_struct { int users, umask; };
 struct fdtable { u32 max_fds; };
 struct files_struct { atomic_t count; struct fdtable *fdt; };
 struct numa_group { int gid; };
-struct task_delay_info {
-	u64 blkio_delay, swapin_start, swapin_delay, freepages_delay, thrashing_delay, compact_delay;
-	u32 blkio_count, swapin_count, freepages_count, thrashing_count, compact_count;
-};
+struct task_delay_info { u64 blkio_delay, swapin_start, swapin_delay, freepages_delay, thrashing_delay, compact_delay; };
 struct kernfs_node { u64 id; };
 struct cgroup { struct kernfs_node *kn; };
 struct css_set { struct cgroup *dfl_cgrp; };
@@ -180,12 +177,11 @@ struct sched_entity { u64 sum_exec_runtime; };
 struct sched_info { u64 pcount, run_delay; };
 struct task_struct {
 	struct thread_info thread_info;
-	/* on_cpu is a byte in newer kernels: libbpf adapts the size of a load only if the member is unsigned */
-	u32 __state, flags, ptrace, policy, rt_priority, on_cpu;
+	/* on_cpu and on_rq are bytes in newer kernels: libbpf adapts the size of a load only if the member is unsigned */
+	u32 __state, flags, ptrace, policy, rt_priority, on_cpu, on_rq;
 	u32 user_dumpable : 1;
 	struct task_exec_state *exec_state;
 	int prio, static_prio, exit_state, exit_code, exit_signal;
-	int on_rq;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	cpumask_t cpus_mask;

@@ -320,20 +320,15 @@ struct fp_io {
 };
 
 /*
- * Times that threads waited for the kernel, and how often, by delay accounting (`task->delays`, `signal->stats`). Not known of a
+ * Times that threads waited for the kernel, by delay accounting (`task->delays`, `signal->stats`). Not known of a
  * process that began while it was switched off: its default since Linux 5.14 (sysctl `kernel.task_delayacct`).
  */
 struct fp_delays {
 	fp_ns blkio_delay_ns      FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For block I/O; before Linux 5.17 without that of swapping in. */
-	u64 blkio_count           FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
 	fp_ns swapin_delay_ns     FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For pages that are swapped in. */
-	u64 swapin_count          FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
 	fp_ns reclaim_delay_ns    FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For memory that it reclaimed itself (`freepages_delay`). */
-	u64 reclaim_count         FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
 	fp_ns thrashing_delay_ns  FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For pages of files that were dropped shortly before. */
-	u64 thrashing_count       FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
 	fp_ns compaction_delay_ns FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For memory that it compacted itself, from Linux 5.17 on. */
-	u64 compaction_count      FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
 };
 
 /* Cgroup of the default hierarchy. */

@@ -78,7 +78,8 @@ __noinline int visit_leader(u64 task, u32 index)
 			remembered = 1;
 		}
 		/* Until it has left the run queue the scheduler may still add to what it waited: see proof.h. */
-		rested = rested && !RELOAD(t->on_rq);
+		if (bpf_core_field_exists(t->on_rq))
+			rested = rested && !RELOAD(t->on_rq);
 	}
 	place->task = task;
 	touch_far(t);

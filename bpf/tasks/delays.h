@@ -13,25 +13,19 @@
 	with(thrashing, thrashing);       \
 	with(compaction, compact)
 
-#define FORGET_DELAY(ours, theirs) d->ours##_delay_ns = d->ours##_count = UNKNOWN_WAIT
+#define FORGET_DELAY(ours, theirs) d->ours##_delay_ns = UNKNOWN_WAIT
 
-#define TAKE_DELAY(ours, theirs)                                        \
-	if (bpf_core_field_exists(delays->theirs##_delay)) {            \
-		d->ours##_delay_ns = delays->theirs##_delay;            \
-		d->ours##_count = delays->theirs##_count;               \
-	}
+#define TAKE_DELAY(ours, theirs)                              \
+	if (bpf_core_field_exists(delays->theirs##_delay))    \
+		d->ours##_delay_ns = delays->theirs##_delay
 
-#define ADD_DELAY(ours, theirs)                                         \
-	if (bpf_core_field_exists(delays->theirs##_delay)) {            \
-		d->ours##_delay_ns += delays->theirs##_delay;           \
-		d->ours##_count += delays->theirs##_count;              \
-	}
+#define ADD_DELAY(ours, theirs)                               \
+	if (bpf_core_field_exists(delays->theirs##_delay))    \
+		d->ours##_delay_ns += delays->theirs##_delay
 
-#define ADD_GONE(ours, theirs)                                                                                      \
-	if (bpf_core_field_exists(delays->theirs##_delay) && bpf_core_field_exists(gone->theirs##_count)) {         \
-		d->ours##_delay_ns = gone->theirs##_delay_total + (exits ? 0 : d->ours##_delay_ns);                 \
-		d->ours##_count = gone->theirs##_count + (exits ? 0 : d->ours##_count);                             \
-	}
+#define ADD_GONE(ours, theirs)                                                                                        \
+	if (bpf_core_field_exists(delays->theirs##_delay) && bpf_core_field_exists(gone->theirs##_delay_total))       \
+		d->ours##_delay_ns = gone->theirs##_delay_total + (exits ? 0 : d->ours##_delay_ns)
 
 /* Null: the thread began while delay accounting was switched off. */
 static __always_inline struct task_delay_info *delays_of(struct task_struct *t)

@@ -160,7 +160,7 @@ static __always_inline int has_words(void)
 	struct task_struct *t = 0;
 	struct signal_struct *s = 0;
 	struct mm_struct *mm = 0;
-	int has = bpf_core_field_exists(t->on_cpu) && bpf_core_field_exists(t->__state);
+	int has = bpf_core_field_exists(t->on_cpu) && bpf_core_field_exists(t->on_rq) && bpf_core_field_exists(t->__state);
 
 	if (WANTED(FP_CREDENTIALS) && !bpf_core_field_exists(t->fs->users))
 		has = 0;

@@ -136,15 +136,10 @@ impl Delays {
     /// What adds nothing to a sum.
     pub(crate) const ZERO: Self = Self {
         blkio_delay_ns: 0,
-        blkio_count: 0,
         swapin_delay_ns: 0,
-        swapin_count: 0,
         reclaim_delay_ns: 0,
-        reclaim_count: 0,
         thrashing_delay_ns: 0,
-        thrashing_count: 0,
         compaction_delay_ns: 0,
-        compaction_count: 0,
     };
 }
 
