@@ -16,6 +16,7 @@
 #include "tasks/state.h"
 #include "tasks/identity.h"
 #include "tasks/accounting.h"
+#include "tasks/delays.h"
 #include "tasks/memory.h"
 #include "tasks/credentials.h"
 #include "tasks/signals.h"
@@ -76,6 +77,8 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 		collect_limits(t, r, index);
 	if (WANTED(FP_IO))
 		collect_io(t, r, index);
+	if (WANTED(FP_DELAYS))
+		collect_delays(t, &r->delays);
 	if (WANTED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
 		r->cgroup.id = t->cgroups->dfl_cgrp->kn->id;
 	ordered();

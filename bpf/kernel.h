@@ -83,7 +83,10 @@ typedef struct seqcount_spinlock { seqcount_t seqcount; } seqcount_spinlock_t;
 typedef struct { seqcount_spinlock_t seqcount; } seqlock_t;
 typedef struct { seqcount_t seqcount; } seqlock_t___5_9;
 
-struct taskstats { u64 cpu_count, cpu_delay_total; };
+struct taskstats {
+	u64 cpu_count, cpu_delay_total, blkio_count, blkio_delay_total, swapin_count, swapin_delay_total;
+	u64 freepages_count, freepages_delay_total, thrashing_count, thrashing_delay_total, compact_count, compact_delay_total;
+};
 struct core_state;
 struct signal_struct___5_16 { struct task_struct *group_exit_task; };
 struct signal_struct___5_9 { seqlock_t___5_9 stats_lock; };
@@ -148,7 +151,10 @@ struct fs_struct { int users, umask; };
 struct fdtable { u32 max_fds; };
 struct files_struct { atomic_t count; struct fdtable *fdt; };
 struct numa_group { int gid; };
-struct task_delay_info { u64 blkio_delay, swapin_start, swapin_delay; };
+struct task_delay_info {
+	u64 blkio_delay, swapin_start, swapin_delay, freepages_delay, thrashing_delay, compact_delay;
+	u32 blkio_count, swapin_count, freepages_count, thrashing_count, compact_count;
+};
 struct kernfs_node { u64 id; };
 struct cgroup { struct kernfs_node *kn; };
 struct css_set { struct cgroup *dfl_cgrp; };

@@ -60,6 +60,7 @@
 #define FP_MEMORY_DETAILS 0x800
 #define FP_USERS 0x1000
 #define FP_SCHEDULING_DETAILS 0x2000
+#define FP_DELAYS 0x4000
 
 /* identity.torn: what was replaced while it was being read. The record is read again from /proc. */
 #define FP_TORN_MM 0x01
@@ -157,8 +158,8 @@ struct fp_cpu {
 	fp_ns sum_exec_ns      FP_PUBLIC FP_SUM FP_UNKNOWN(0); /* Precise run time (`se.sum_exec_runtime`); `/proc` does not tell. */
 	/*
 	 * Time that threads waited for a CPU while they could run (`sched_info.run_delay`): the second number of schedstat. The time of
-	 * exited threads is included where the kernel keeps it (`signal->stats`: CONFIG_TASKSTATS and CONFIG_TASK_DELAY_ACCT) and the source
-	 * can read it; `/proc` shows living threads only.
+	 * exited threads is included where the kernel keeps it (`signal->stats`: `CONFIG_TASKSTATS` and `CONFIG_TASK_DELAY_ACCT`) and the
+	 * source can read it; `/proc` shows living threads only.
 	 */
 	fp_ns run_delay_ns     FP_PUBLIC FP_SUM FP_UNKNOWN(-1);
 	/* How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as above. */
@@ -318,6 +319,23 @@ struct fp_io {
 	fp_bytes cancelled_write_bytes FP_TRACERS FP_SUM;
 };
 
+/*
+ * Times that threads waited for the kernel, and how often, by delay accounting (`task->delays`, `signal->stats`). Not known of a
+ * process that began while it was switched off: its default since Linux 5.14 (sysctl `kernel.task_delayacct`).
+ */
+struct fp_delays {
+	fp_ns blkio_delay_ns      FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For block I/O; before Linux 5.17 without that of swapping in. */
+	u64 blkio_count           FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
+	fp_ns swapin_delay_ns     FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For pages that are swapped in. */
+	u64 swapin_count          FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
+	fp_ns reclaim_delay_ns    FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For memory that it reclaimed itself (`freepages_delay`). */
+	u64 reclaim_count         FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
+	fp_ns thrashing_delay_ns  FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For pages of files that were dropped shortly before. */
+	u64 thrashing_count       FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
+	fp_ns compaction_delay_ns FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* For memory that it compacted itself, from Linux 5.17 on. */
+	u64 compaction_count      FP_TRACERS FP_SUM FP_UNKNOWN(-1); /* How often. */
+};
+
 /* Cgroup of the default hierarchy. */
 struct fp_cgroup {
 	u64 id FP_PUBLIC FP_LEADER FP_UNKNOWN(0); /* `kernfs_node.id`, which is the inode number of its folder. */
@@ -352,6 +370,7 @@ struct fp_record {
 	struct fp_limits limits                         FP_GROUP;            /* Limits. */
 	struct fp_io io                                 FP_GROUP;            /* I/O counters. */
 	struct fp_cgroup cgroup                         FP_GROUP;            /* Cgroup of the default hierarchy. */
+	struct fp_delays delays                         FP_GROUP FP_TRACERS; /* Delay accounting. */
 };
 
 /* One thread, where threads are listed or cannot be folded on the spot. */
@@ -372,6 +391,7 @@ struct fp_thread_record {
 	fp_ns prev_utime_ns    FP_TICKS FP_INNER;       /* User time that the kernel last showed. */
 	fp_ns prev_stime_ns    FP_TICKS FP_INNER;       /* System time that the kernel last showed. */
 	struct fp_io io; /* I/O counters of this thread. */
+	struct fp_delays delays; /* Delay accounting of this thread. */
 	u32 tid                FP_PUBLIC;               /* Thread id. */
 	u32 tgid               FP_PUBLIC;               /* Process that the thread belongs to. */
 	u32 state_bits         FP_PUBLIC FP_INNER;      /* Report bits of the state. See `State::from_bits`. */

@@ -30,7 +30,7 @@ static __always_inline u8 waits(struct task_struct *t, struct fp_identity *id);
 #include "collect.h"
 #include "wchan.h"
 
-#define FOLDS WANTED(FP_CPU | FP_IO | FP_THREADS)
+#define FOLDS WANTED(FP_CPU | FP_IO | FP_DELAYS | FP_THREADS)
 
 /*
  * Changes when a thread starts or exits: then the sums of a process, whose threads are read one by one, may lack a thread

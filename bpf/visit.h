@@ -8,7 +8,7 @@
 #define MAX_TRIES 3
 #define FEW_THREADS 64
 
-#define FOLDS WANTED(FP_CPU | FP_IO | FP_THREADS)
+#define FOLDS WANTED(FP_CPU | FP_IO | FP_DELAYS | FP_THREADS)
 
 /* Fetches all lines of a process that nothing has fetched ahead. */
 int touch_process(u64 task);
@@ -117,6 +117,8 @@ __noinline int visit_thread(u64 task, u32 index)
 		fold_cpu(t, &r->cpu);
 	if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac))
 		IO_SET(&r->io, +=, t->ioac);
+	if (WANTED(FP_DELAYS))
+		fold_delays(t, &r->delays);
 	r->identity.seen_threads++;
 	return 0;
 }

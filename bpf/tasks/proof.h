@@ -43,12 +43,13 @@
  * - FP_LIMITS: prlimit(2): a word. Another process with the same files may enlarge the table: not kept; for kernel
  *   threads, a word.
  * - FP_IO: the process counts its own I/O.
+ * - FP_DELAYS: the process itself adds to them when it goes on, or who wakes it from a wait for I/O.
  * - FP_CGROUP: others move the process: a word.
  * - FP_THREADS: a process of one thread is not listed, or not kept.
  */
 #define PROVEN                                                                                                          \
 	(FP_CPU | FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT | FP_USERS | FP_CREDENTIALS | FP_SIGNALS | FP_NAMESPACES |  \
-	 FP_SCHEDULING | FP_SCHEDULING_DETAILS | FP_LIMITS | FP_IO | FP_CGROUP | FP_THREADS)
+	 FP_SCHEDULING | FP_SCHEDULING_DETAILS | FP_LIMITS | FP_IO | FP_CGROUP | FP_DELAYS | FP_THREADS)
 
 /* Whether it has executed no program yet: its parent may change its group. */
 static __always_inline int may_be_grouped(u32 flags)

@@ -12,6 +12,8 @@ static __always_inline void collect_thread(struct task_struct *t, struct fp_thre
 	collect_thread_cpu(t, r);
 	if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac))
 		IO_SET(&r->io, =, t->ioac);
+	if (WANTED(FP_DELAYS))
+		delays_of_thread(t, &r->delays);
 	r->tid = tid_of(t);
 	r->tgid = tgid_of(t);
 	r->state_bits = report_state(state_of(t), t->exit_state);

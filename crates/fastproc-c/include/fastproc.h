@@ -53,6 +53,7 @@
 #define FASTPROC_MEMORY_DETAILS 0x800 /* What else is known of its memory. All 0 for a process without memory of its own. */
 #define FASTPROC_USERS 0x1000 /* Users and groups. */
 #define FASTPROC_SCHEDULING_DETAILS 0x2000 /* What else is known of its scheduling. */
+#define FASTPROC_DELAYS 0x4000 /* Delay accounting. */
 
 #define FASTPROC_TOP 0x3
 #define FASTPROC_THREE_FILES 0x38ff
@@ -246,6 +247,20 @@ typedef struct fastproc_io {
 	uint64_t cancelled_write_bytes; /* Bytes that were not written after all, because the file was truncated. Bytes. [guarded] */
 } fastproc_io;
 
+/* Times that threads waited for the kernel, and how often, by delay accounting (task->delays, signal->stats). Not known of a process that began while it was switched off: its default since Linux 5.14 (sysctl kernel.task_delayacct). */
+typedef struct fastproc_delays {
+	uint64_t blkio_delay_ns; /* For block I/O; before Linux 5.17 without that of swapping in. Nanoseconds. [guarded] [unknown] */
+	uint64_t blkio_count; /* How often. [guarded] [unknown] */
+	uint64_t swapin_delay_ns; /* For pages that are swapped in. Nanoseconds. [guarded] [unknown] */
+	uint64_t swapin_count; /* How often. [guarded] [unknown] */
+	uint64_t reclaim_delay_ns; /* For memory that it reclaimed itself (freepages_delay). Nanoseconds. [guarded] [unknown] */
+	uint64_t reclaim_count; /* How often. [guarded] [unknown] */
+	uint64_t thrashing_delay_ns; /* For pages of files that were dropped shortly before. Nanoseconds. [guarded] [unknown] */
+	uint64_t thrashing_count; /* How often. [guarded] [unknown] */
+	uint64_t compaction_delay_ns; /* For memory that it compacted itself, from Linux 5.17 on. Nanoseconds. [guarded] [unknown] */
+	uint64_t compaction_count; /* How often. [guarded] [unknown] */
+} fastproc_delays;
+
 /* Cgroup of the default hierarchy. */
 typedef struct fastproc_cgroup {
 	uint64_t id; /* kernfs_node.id, which is the inode number of its folder. [unknown] */
@@ -279,6 +294,7 @@ typedef struct fastproc_record {
 	fastproc_limits limits; /* Limits. */
 	fastproc_io io; /* I/O counters. */
 	fastproc_cgroup cgroup; /* Cgroup of the default hierarchy. */
+	fastproc_delays delays; /* Delay accounting. */
 } fastproc_record;
 
 /* One thread, where threads are listed or cannot be folded on the spot. */
@@ -299,6 +315,7 @@ typedef struct fastproc_thread_record {
 	uint64_t prev_utime_ns; /* User time that the kernel last showed. Nanoseconds. [internal] */
 	uint64_t prev_stime_ns; /* System time that the kernel last showed. Nanoseconds. [internal] */
 	fastproc_io io; /* I/O counters of this thread. */
+	fastproc_delays delays; /* Delay accounting of this thread. */
 	uint32_t tid; /* Thread id. */
 	uint32_t tgid; /* Process that the thread belongs to. */
 	uint32_t state_bits; /* Report bits of the state. */

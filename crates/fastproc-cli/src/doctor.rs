@@ -10,6 +10,7 @@ use fastproc::{
     cgroups::{self, Cgroups},
     counters::{Counters, Evidence, Route},
     exits::Exits,
+    proc_root,
     source::service,
 };
 use rustix::thread::{CapabilitySet, capabilities};
@@ -67,6 +68,8 @@ struct Report {
     counters: CountersReport,
     exits: ExitsReport,
     cgroups: CgroupsReport,
+    /// Whether delay accounting is switched on. `None`: the kernel has no switch for it.
+    delay_accounting: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     timing: Vec<Timing>,
 }
@@ -256,6 +259,7 @@ fn examine() -> Result<Report, Failure> {
             error: Some(chain(&error)),
             ..CgroupsReport::default()
         }),
+        delay_accounting: delay_accounting(),
         timing: Vec::new(),
     })
 }
@@ -292,6 +296,11 @@ fn examine_records() -> Records {
         }
     }
     records
+}
+
+fn delay_accounting() -> Option<bool> {
+    let switch = std::fs::read(proc_root::path("/proc/sys/kernel/task_delayacct")).ok()?;
+    Some(switch.trim_ascii() != b"0")
 }
 
 fn one_look() -> OneLook {

@@ -6,7 +6,7 @@ use fastproc::{
     difference::Change,
     exits::{Exec, Exit},
     frozen,
-    record::{Io, Record, State, ThreadRecord},
+    record::{Delays, Io, Record, State, ThreadRecord},
 };
 
 use crate::{limits::Limits, names::Names};
@@ -186,6 +186,12 @@ impl<'a> Row<'a> {
     pub fn io(&self) -> Option<&'a Io> {
         let of_process = self.process.io()?;
         Some(self.thread.map_or(of_process, |thread| &thread.io))
+    }
+
+    /// Its delay accounting, if the reader may see it.
+    pub fn delays(&self) -> Option<&'a Delays> {
+        let of_process = self.process.delays()?;
+        Some(self.thread.map_or(of_process, |thread| &thread.delays))
     }
 
     /// The thread, unless it is the leading one, which has the name of the process.

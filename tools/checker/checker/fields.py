@@ -418,6 +418,8 @@ RULES: dict[str, Rule] = {
     "cancelled_write_bytes": _counter("io", "cancelled_write_bytes"),
     "read_bytes_per_second": rate("read_bytes", 1, bound=False),
     "write_bytes_per_second": rate("write_bytes", 1, bound=False),
+    # Delay accounting is off where the checker runs, as by default.
+    **{f"delay_{kind}": waits.delay for kind in ("blkio", "swapin", "reclaim", "thrashing", "compaction")},
     "rchar": _counter("io", "rchar"),
     "wchar": _counter("io", "wchar"),
     "syscr": _counter("io", "syscr"),

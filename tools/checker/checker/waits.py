@@ -58,3 +58,8 @@ def share(moment: Moment, value: Any) -> Verdict:
         # The sum may have been less for a moment, or have come from the text, and nothing counts twice.
         return OK if value is None or value >= 0 else wrong("not negative")
     return _OF_PROCESS(moment, value)
+
+
+def delay(_: Moment, value: Any) -> Verdict:
+    """A time of delay accounting, of which the kernel shows only one in a file: unknown, or possible."""
+    return OK if value is None or 0 <= value < 1 << 63 else wrong("not known, or a time")

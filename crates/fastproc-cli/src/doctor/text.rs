@@ -50,7 +50,8 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     line("records", records(report))?;
     line("counters", counters(&report.counters, &mut told))?;
     line("exits", exits(report, &mut told))?;
-    line("cgroups", cgroups(report, &mut told))
+    line("cgroups", cgroups(report, &mut told))?;
+    line("delays", delays(report.delay_accounting).into())
 }
 
 /// The reasons that are in the report so far.
@@ -187,6 +188,16 @@ fn exits(report: &Report, told: &mut Told) -> String {
         None => "recorded".into(),
         Some(_) if report.exits.by_service => "recorded by the service, without execs".into(),
         error => "not recorded".to_owned() + &told.why(error, ": "),
+    }
+}
+
+fn delays(accounting: Option<bool>) -> &'static str {
+    match accounting {
+        Some(true) => "delay accounting is on, and known of processes that began since",
+        Some(false) => {
+            "delay accounting is off, so delay_* of ps is unknown; for processes that begin later: sysctl kernel.task_delayacct=1"
+        }
+        None => "this kernel has no switch for delay accounting",
     }
 }
 

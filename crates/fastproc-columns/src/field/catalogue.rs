@@ -1,6 +1,6 @@
 //! The catalogue of fields: names, source and description of each.
 
-use fastproc::Fields;
+use fastproc::{Fields, record::Delays};
 
 use super::{
     Field, Processes, containers, groups, limits,
@@ -275,6 +275,27 @@ pub static FIELDS: &[Field] = &[
     io("wchar", Unit::Bytes, "bytes that write(2) and the like took", |s, _| Value::known(s.io(), |io| Unsigned(io.wchar))).also(&["wchars"]),
     io("syscr", Unit::Number, "read calls", |s, _| Value::known(s.io(), |io| io.syscr.into())).also(&["rops"]),
     io("syscw", Unit::Number, "write calls", |s, _| Value::known(s.io(), |io| io.syscw.into())).also(&["wops"]),
+    // Delay accounting
+    delays("delay_blkio", Unit::Time, "time of waiting for block I/O, of all threads; as the next, known only of processes that began while delay accounting was switched on (sysctl kernel.task_delayacct=1)", |s, _| {
+        Value::known(s.delays().and_then(Delays::blkio_delay_ns), Unsigned)
+    })
+    .heading("D-BLKIO"),
+    delays("delay_swapin", Unit::Time, "time of waiting for pages to be swapped in", |s, _| {
+        Value::known(s.delays().and_then(Delays::swapin_delay_ns), Unsigned)
+    })
+    .heading("D-SWAPIN"),
+    delays("delay_reclaim", Unit::Time, "time of reclaiming memory for itself", |s, _| {
+        Value::known(s.delays().and_then(Delays::reclaim_delay_ns), Unsigned)
+    })
+    .heading("D-RECLAIM"),
+    delays("delay_thrashing", Unit::Time, "time of waiting for pages of files that had been dropped shortly before", |s, _| {
+        Value::known(s.delays().and_then(Delays::thrashing_delay_ns), Unsigned)
+    })
+    .heading("D-THRASH"),
+    delays("delay_compaction", Unit::Time, "time of compacting memory for itself", |s, _| {
+        Value::known(s.delays().and_then(Delays::compaction_delay_ns), Unsigned)
+    })
+    .heading("D-COMPACT"),
     // Users and privileges
     users("user", Unit::Text, "name of the effective user", |s, lookup| {
         Value::known(s.users(), |(_, euid)| Value::Text(lookup.users.name(euid)))
@@ -458,6 +479,7 @@ groups! {
     memory: of_record(Fields::MEMORY);
     memory_details: of_record(Fields::MEMORY_DETAILS);
     io: of_record(Fields::IO).guarded().of_thread();
+    delays: of_record(Fields::DELAYS).guarded().of_thread();
     users: needs(Fields::USERS);
     credentials: of_record(Fields::CREDENTIALS);
     scheduling: of_record(Fields::SCHEDULING);

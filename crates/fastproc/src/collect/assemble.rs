@@ -12,7 +12,7 @@ use crate::{
     },
     records::{
         fields::Fields,
-        record::{Record, ThreadRecord},
+        record::{Delays, Record, ThreadRecord},
     },
     rules::cputime::{CpuClock, ThreadClock},
     snapshot::{
@@ -209,7 +209,7 @@ impl Assembler {
         if self.kind == SourceKind::BpfIter {
             let sums = self
                 .fields
-                .intersects(Fields::CPU | Fields::IO | Fields::THREADS);
+                .intersects(Fields::CPU | Fields::IO | Fields::DELAYS | Fields::THREADS);
             fold_threads(records, index, threads, sums, &mut self.orphans);
         }
         let torn = index.iter().filter(|&&entry| IndexEntry(entry).is_torn());
@@ -485,6 +485,7 @@ fn counted(thread: &ThreadRecord) -> ThreadRecord {
     let mut thread = *thread;
     if thread.flags & PF_EXITING != 0 {
         (thread.run_delay_ns, thread.timeslices) = (0, 0);
+        thread.delays = Delays::ZERO;
     }
     thread
 }
@@ -518,8 +519,10 @@ fn fold_threads(
             continue;
         }
         record.identity.seen_threads += 1;
-        record.cpu.add_thread(&counted(thread));
-        record.io.add_thread(thread);
+        let counted = counted(thread);
+        record.cpu.add_thread(&counted);
+        record.io.add_thread(&counted);
+        record.delays.add_thread(&counted);
     }
     if sums {
         for (record, entry) in records.iter().zip(index.iter_mut()) {

@@ -132,6 +132,22 @@ impl Identity {
     }
 }
 
+impl Delays {
+    /// What adds nothing to a sum.
+    pub(crate) const ZERO: Self = Self {
+        blkio_delay_ns: 0,
+        blkio_count: 0,
+        swapin_delay_ns: 0,
+        swapin_count: 0,
+        reclaim_delay_ns: 0,
+        reclaim_count: 0,
+        thrashing_delay_ns: 0,
+        thrashing_count: 0,
+        compaction_delay_ns: 0,
+        compaction_count: 0,
+    };
+}
+
 impl Memory {
     /// Resident set, as exact as in this kernel's statm: `VmRSS`, `resident` of statm.
     pub const fn rss(&self) -> u64 {

@@ -22,7 +22,7 @@ fn a_counter_that_falls_is_not_counted_twice() {
 
 /// A process whose record comes from `/proc` has no waits for a while.
 #[test]
-fn what_a_group_waited_stays_while_it_is_unknown() {
+fn a_group_keeps_its_waits_while_they_are_unknown() {
     let (mut machine, mut tracker) = machine(|_| ());
     machine.start(10, 1, "web", SECOND);
     machine.update(&mut tracker);

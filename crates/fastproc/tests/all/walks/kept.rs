@@ -554,7 +554,7 @@ fn nothing_is_kept_if_not_wanted() {
 }
 
 /// Two processes that never stop, on two CPUs, and beside them one that has used a little more than its share when it goes to
-/// sleep. From 6.12 on it stays on the run queue until its turn comes, and with the policy SCHED_IDLE that takes some hundred
+/// sleep. From 6.12 on it stays on the run queue until its turn comes, and with the policy `SCHED_IDLE` that takes some hundred
 /// milliseconds. At a line another of the kind follows, or the one that sleeps is moved from CPU to CPU.
 const SLEEPS_ON_THE_QUEUE: &str = r"
 import os, signal, sys, time
@@ -597,7 +597,7 @@ for pid in hogs + [pid]: end(pid)
 
 /// Moving a task that sleeps on a run queue adds to what it waited.
 #[test]
-fn what_a_task_waits_while_it_sleeps_is_seen() {
+fn a_task_that_waits_while_it_sleeps_on_a_run_queue_is_read_again() {
     needs!(gate::bpf());
     let _alone = alone();
     let mut script = Script::python(SLEEPS_ON_THE_QUEUE);

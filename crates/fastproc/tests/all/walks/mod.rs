@@ -1,6 +1,7 @@
 //! Walks of the kernel's tasks during storms, and while the table outgrows its array. Needs root.
 
 mod actions;
+mod delays;
 mod each;
 // Other architectures keep no records.
 #[cfg(target_arch = "x86_64")]

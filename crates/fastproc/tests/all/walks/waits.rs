@@ -121,7 +121,7 @@ fn every_thread_waited_as_long_as_schedstat_says() {
 }
 
 #[test]
-fn what_exited_threads_waited_stays_in_the_sum() {
+fn exited_threads_leave_their_waits_in_the_sum() {
     needs!(gate::bpf());
     for source in WALKS {
         let mut script = Script::python(&format!("{WAITED}{THREADS_EXIT}"));
