@@ -228,7 +228,7 @@ fn a_container_has_what_its_processes_ran_and_those_that_have_exited() {
         let metrics = server.scrape();
         SCHEDSTAT.map(|name| metrics.get(name, &[("name", &id)]).expect("a number"))
     };
-    assert_eq!(numbers(), [0.0; 3]);
+    assert!(numbers().iter().all(|number| *number < 1e-9));
     // It comes and goes between two scrapes.
     let script = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
     let status = cgroup.command(script).status().expect("sh runs");

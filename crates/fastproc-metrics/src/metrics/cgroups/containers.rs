@@ -52,7 +52,7 @@ pub(super) struct Containers {
 #[derive(Debug)]
 struct Kept {
     opened: Opened,
-    /// The network in which the process was at the last look.
+    /// The network in which the process was at the last update.
     network: Option<Network>,
     /// The soft limit of open files; -1 for none.
     limit: Option<i64>,
@@ -119,7 +119,7 @@ impl Containers {
                 read.insert(container.id, container.teller());
             }
         }
-        // If a process has entered another network since the last look, what was read may be of that one.
+        // If a process has entered another network since the last update, what was read may be of that one.
         for (id, kept) in &mut self.kept {
             let now = kept.opened.network().ok();
             if std::mem::replace(&mut kept.network, now) != now
