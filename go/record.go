@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // layoutID is the id of the layout that these structures have.
-const layoutID uint64 = 0x12bbf6549a214b12
+const layoutID uint64 = 0xbddb9b2ebaaac330
 
 // The groups of fields.
 const (
@@ -353,28 +353,18 @@ type IO struct {
 	CancelledWriteBytes uint64
 }
 
-// Delays is struct fp_delays. Times that threads waited for the kernel, and how often, by delay accounting (`task->delays`, `signal->stats`). Not known of a process that began while it was switched off: its default since Linux 5.14 (sysctl `kernel.task_delayacct`). /
+// Delays is struct fp_delays. Times that threads waited for the kernel, by delay accounting (`task->delays`, `signal->stats`). Not known of a process that began while it was switched off: its default since Linux 5.14 (sysctl `kernel.task_delayacct`). /
 type Delays struct {
 	// For block I/O; before Linux 5.17 without that of swapping in.
 	blkioDelayNS uint64
-	// How often.
-	blkioCount uint64
 	// For pages that are swapped in.
 	swapinDelayNS uint64
-	// How often.
-	swapinCount uint64
 	// For memory that it reclaimed itself (`freepages_delay`).
 	reclaimDelayNS uint64
-	// How often.
-	reclaimCount uint64
 	// For pages of files that were dropped shortly before.
 	thrashingDelayNS uint64
-	// How often.
-	thrashingCount uint64
 	// For memory that it compacted itself, from Linux 5.17 on.
 	compactionDelayNS uint64
-	// How often.
-	compactionCount uint64
 }
 
 // Cgroup is struct fp_cgroup. Cgroup of the default hierarchy.
@@ -571,251 +561,246 @@ type ExitRecord struct {
 
 // The compiler lays them out as C does, or does not compile them.
 var (
-	_ [96]struct{}   = [unsafe.Sizeof(Identity{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Identity{}.StartNS)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Identity{}.Tgid)]struct{}{}
-	_ [12]struct{}   = [unsafe.Offsetof(Identity{}.Ppid)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(Identity{}.Pgrp)]struct{}{}
-	_ [20]struct{}   = [unsafe.Offsetof(Identity{}.Session)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(Identity{}.TracerPid)]struct{}{}
-	_ [28]struct{}   = [unsafe.Offsetof(Identity{}.Flags)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(Identity{}.TtyNr)]struct{}{}
-	_ [36]struct{}   = [unsafe.Offsetof(Identity{}.Tpgid)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(Identity{}.NumThreads)]struct{}{}
-	_ [44]struct{}   = [unsafe.Offsetof(Identity{}.ExitSignal)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(Identity{}.exitCode)]struct{}{}
-	_ [52]struct{}   = [unsafe.Offsetof(Identity{}.StateBits)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(Identity{}.Groups)]struct{}{}
-	_ [60]struct{}   = [unsafe.Offsetof(Identity{}.Torn)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(Identity{}.SeenThreads)]struct{}{}
-	_ [68]struct{}   = [unsafe.Offsetof(Identity{}.ThreadsState)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(Identity{}.wchan)]struct{}{}
-	_ [73]struct{}   = [unsafe.Offsetof(Identity{}.HasMm)]struct{}{}
-	_ [74]struct{}   = [unsafe.Offsetof(Identity{}.CoreDumping)]struct{}{}
-	_ [75]struct{}   = [unsafe.Offsetof(Identity{}.Masked)]struct{}{}
-	_ [76]struct{}   = [unsafe.Offsetof(Identity{}.onCPU)]struct{}{}
-	_ [80]struct{}   = [unsafe.Offsetof(Identity{}.Comm)]struct{}{}
-	_ [152]struct{}  = [unsafe.Sizeof(CPU{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(CPU{}.UtimeNS)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(CPU{}.StimeNS)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(CPU{}.GtimeNS)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(CPU{}.CutimeNS)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(CPU{}.CstimeNS)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(CPU{}.CgtimeNS)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(CPU{}.Minflt)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(CPU{}.Majflt)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(CPU{}.Cminflt)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(CPU{}.Cmajflt)]struct{}{}
-	_ [80]struct{}   = [unsafe.Offsetof(CPU{}.Nvcsw)]struct{}{}
-	_ [88]struct{}   = [unsafe.Offsetof(CPU{}.Nivcsw)]struct{}{}
-	_ [96]struct{}   = [unsafe.Offsetof(CPU{}.sumExecNS)]struct{}{}
-	_ [104]struct{}  = [unsafe.Offsetof(CPU{}.runDelayNS)]struct{}{}
-	_ [112]struct{}  = [unsafe.Offsetof(CPU{}.timeslices)]struct{}{}
-	_ [120]struct{}  = [unsafe.Offsetof(CPU{}.SampledUtimeNS)]struct{}{}
-	_ [128]struct{}  = [unsafe.Offsetof(CPU{}.SampledStimeNS)]struct{}{}
-	_ [136]struct{}  = [unsafe.Offsetof(CPU{}.PrevUtimeNS)]struct{}{}
-	_ [144]struct{}  = [unsafe.Offsetof(CPU{}.PrevStimeNS)]struct{}{}
-	_ [128]struct{}  = [unsafe.Sizeof(Memory{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Memory{}.Vsize)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Memory{}.RssApprox)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(Memory{}.RssAnon)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(Memory{}.RssFile)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(Memory{}.RssShmem)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(Memory{}.Swap)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(Memory{}.PeakVsize)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(Memory{}.PeakRss)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(Memory{}.Locked)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(Memory{}.Pinned)]struct{}{}
-	_ [80]struct{}   = [unsafe.Offsetof(Memory{}.Data)]struct{}{}
-	_ [88]struct{}   = [unsafe.Offsetof(Memory{}.Stack)]struct{}{}
-	_ [96]struct{}   = [unsafe.Offsetof(Memory{}.Exe)]struct{}{}
-	_ [104]struct{}  = [unsafe.Offsetof(Memory{}.Lib)]struct{}{}
-	_ [112]struct{}  = [unsafe.Offsetof(Memory{}.Text)]struct{}{}
-	_ [120]struct{}  = [unsafe.Offsetof(Memory{}.mmUsers)]struct{}{}
-	_ [32]struct{}   = [unsafe.Sizeof(MemoryDetails{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(MemoryDetails{}.PageTables)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(MemoryDetails{}.Hugetlb)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(MemoryDetails{}.mmFlags)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(MemoryDetails{}.UntagMask)]struct{}{}
-	_ [96]struct{}   = [unsafe.Sizeof(Layout{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Layout{}.StartCode)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Layout{}.EndCode)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(Layout{}.StartStack)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(Layout{}.Kstkesp)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(Layout{}.Kstkeip)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(Layout{}.StartData)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(Layout{}.EndData)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(Layout{}.StartBrk)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(Layout{}.ArgStart)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(Layout{}.ArgEnd)]struct{}{}
-	_ [80]struct{}   = [unsafe.Offsetof(Layout{}.EnvStart)]struct{}{}
-	_ [88]struct{}   = [unsafe.Offsetof(Layout{}.EnvEnd)]struct{}{}
-	_ [32]struct{}   = [unsafe.Sizeof(Users{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Users{}.Uid)]struct{}{}
-	_ [4]struct{}    = [unsafe.Offsetof(Users{}.Euid)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Users{}.Suid)]struct{}{}
-	_ [12]struct{}   = [unsafe.Offsetof(Users{}.Fsuid)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(Users{}.Gid)]struct{}{}
-	_ [20]struct{}   = [unsafe.Offsetof(Users{}.Egid)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(Users{}.Sgid)]struct{}{}
-	_ [28]struct{}   = [unsafe.Offsetof(Users{}.Fsgid)]struct{}{}
-	_ [88]struct{}   = [unsafe.Sizeof(Credentials{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Credentials{}.CapInheritable)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Credentials{}.CapPermitted)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(Credentials{}.CapEffective)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(Credentials{}.CapBounding)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(Credentials{}.CapAmbient)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(Credentials{}.AtomicFlags)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(Credentials{}.userNS)]struct{}{}
-	_ [52]struct{}   = [unsafe.Offsetof(Credentials{}.SeccompMode)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(Credentials{}.SeccompFilters)]struct{}{}
-	_ [60]struct{}   = [unsafe.Offsetof(Credentials{}.umask)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(Credentials{}.Ngroups)]struct{}{}
-	_ [68]struct{}   = [unsafe.Offsetof(Credentials{}.GroupsAt)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(Credentials{}.ThreadFeatures)]struct{}{}
-	_ [80]struct{}   = [unsafe.Offsetof(Credentials{}.ThreadFeaturesLocked)]struct{}{}
-	_ [72]struct{}   = [unsafe.Sizeof(Signals{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Signals{}.Pending)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Signals{}.SharedPending)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(Signals{}.Blocked)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(Signals{}.Ignored)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(Signals{}.Caught)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(Signals{}.Queued)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(Signals{}.QueueLimit)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(Signals{}.Switches)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(Signals{}.RunNS)]struct{}{}
-	_ [8]struct{}    = [unsafe.Sizeof(Namespaces{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Namespaces{}.Level)]struct{}{}
-	_ [4]struct{}    = [unsafe.Offsetof(Namespaces{}.IdsAt)]struct{}{}
-	_ [24]struct{}   = [unsafe.Sizeof(Scheduling{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Scheduling{}.Priority)]struct{}{}
-	_ [4]struct{}    = [unsafe.Offsetof(Scheduling{}.Nice)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Scheduling{}.RtPriority)]struct{}{}
-	_ [12]struct{}   = [unsafe.Offsetof(Scheduling{}.Policy)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(Scheduling{}.Processor)]struct{}{}
-	_ [20]struct{}   = [unsafe.Offsetof(Scheduling{}.Reserved)]struct{}{}
-	_ [40]struct{}   = [unsafe.Sizeof(SchedulingDetails{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(SchedulingDetails{}.CpusAllowed)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(SchedulingDetails{}.MemsAllowed)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.BlkioNS)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.CpusAt)]struct{}{}
-	_ [28]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.MemsAt)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.Ngid)]struct{}{}
-	_ [36]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.Reserved)]struct{}{}
-	_ [16]struct{}   = [unsafe.Sizeof(Limits{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Limits{}.RssLimit)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Limits{}.FdSize)]struct{}{}
-	_ [12]struct{}   = [unsafe.Offsetof(Limits{}.Reserved)]struct{}{}
-	_ [56]struct{}   = [unsafe.Sizeof(IO{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(IO{}.Rchar)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(IO{}.Wchar)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(IO{}.Syscr)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(IO{}.Syscw)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(IO{}.ReadBytes)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(IO{}.WriteBytes)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(IO{}.CancelledWriteBytes)]struct{}{}
-	_ [80]struct{}   = [unsafe.Sizeof(Delays{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Delays{}.blkioDelayNS)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(Delays{}.blkioCount)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(Delays{}.swapinDelayNS)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(Delays{}.swapinCount)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(Delays{}.reclaimDelayNS)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(Delays{}.reclaimCount)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(Delays{}.thrashingDelayNS)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(Delays{}.thrashingCount)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(Delays{}.compactionDelayNS)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(Delays{}.compactionCount)]struct{}{}
-	_ [8]struct{}    = [unsafe.Sizeof(Cgroup{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Cgroup{}.id)]struct{}{}
-	_ [88]struct{}   = [unsafe.Sizeof(NameParts{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(NameParts{}.Kind)]struct{}{}
-	_ [4]struct{}    = [unsafe.Offsetof(NameParts{}.WorkerFlags)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(NameParts{}.WorkerID)]struct{}{}
-	_ [12]struct{}   = [unsafe.Offsetof(NameParts{}.PoolID)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(NameParts{}.PoolCPU)]struct{}{}
-	_ [20]struct{}   = [unsafe.Offsetof(NameParts{}.Reserved)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(NameParts{}.Text)]struct{}{}
-	_ [1016]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(Record{}.Identity)]struct{}{}
-	_ [96]struct{}   = [unsafe.Offsetof(Record{}.CPU)]struct{}{}
-	_ [248]struct{}  = [unsafe.Offsetof(Record{}.Memory)]struct{}{}
-	_ [376]struct{}  = [unsafe.Offsetof(Record{}.Users)]struct{}{}
-	_ [408]struct{}  = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
-	_ [432]struct{}  = [unsafe.Offsetof(Record{}.Name)]struct{}{}
-	_ [520]struct{}  = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
-	_ [552]struct{}  = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
-	_ [648]struct{}  = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
-	_ [736]struct{}  = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
-	_ [808]struct{}  = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
-	_ [816]struct{}  = [unsafe.Offsetof(Record{}.SchedulingDetails)]struct{}{}
-	_ [856]struct{}  = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
-	_ [872]struct{}  = [unsafe.Offsetof(Record{}.IO)]struct{}{}
-	_ [928]struct{}  = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
-	_ [936]struct{}  = [unsafe.Offsetof(Record{}.Delays)]struct{}{}
-	_ [312]struct{}  = [unsafe.Sizeof(ThreadRecord{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(ThreadRecord{}.StartNS)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(ThreadRecord{}.UtimeNS)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(ThreadRecord{}.StimeNS)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(ThreadRecord{}.GtimeNS)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(ThreadRecord{}.Minflt)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(ThreadRecord{}.Majflt)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(ThreadRecord{}.Nvcsw)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(ThreadRecord{}.Nivcsw)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(ThreadRecord{}.sumExecNS)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(ThreadRecord{}.runDelayNS)]struct{}{}
-	_ [80]struct{}   = [unsafe.Offsetof(ThreadRecord{}.timeslices)]struct{}{}
-	_ [88]struct{}   = [unsafe.Offsetof(ThreadRecord{}.SampledUtimeNS)]struct{}{}
-	_ [96]struct{}   = [unsafe.Offsetof(ThreadRecord{}.SampledStimeNS)]struct{}{}
-	_ [104]struct{}  = [unsafe.Offsetof(ThreadRecord{}.PrevUtimeNS)]struct{}{}
-	_ [112]struct{}  = [unsafe.Offsetof(ThreadRecord{}.PrevStimeNS)]struct{}{}
-	_ [120]struct{}  = [unsafe.Offsetof(ThreadRecord{}.io)]struct{}{}
-	_ [176]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Delays)]struct{}{}
-	_ [256]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Tid)]struct{}{}
-	_ [260]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Tgid)]struct{}{}
-	_ [264]struct{}  = [unsafe.Offsetof(ThreadRecord{}.StateBits)]struct{}{}
-	_ [268]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Flags)]struct{}{}
-	_ [272]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Priority)]struct{}{}
-	_ [276]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Nice)]struct{}{}
-	_ [280]struct{}  = [unsafe.Offsetof(ThreadRecord{}.RtPriority)]struct{}{}
-	_ [284]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Policy)]struct{}{}
-	_ [288]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Processor)]struct{}{}
-	_ [292]struct{}  = [unsafe.Offsetof(ThreadRecord{}.ThreadsState)]struct{}{}
-	_ [296]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Comm)]struct{}{}
-	_ [280]struct{}  = [unsafe.Sizeof(ExitRecord{})]struct{}{}
-	_ [0]struct{}    = [unsafe.Offsetof(ExitRecord{}.Number)]struct{}{}
-	_ [8]struct{}    = [unsafe.Offsetof(ExitRecord{}.StartNS)]struct{}{}
-	_ [16]struct{}   = [unsafe.Offsetof(ExitRecord{}.endNS)]struct{}{}
-	_ [24]struct{}   = [unsafe.Offsetof(ExitRecord{}.UtimeNS)]struct{}{}
-	_ [32]struct{}   = [unsafe.Offsetof(ExitRecord{}.StimeNS)]struct{}{}
-	_ [40]struct{}   = [unsafe.Offsetof(ExitRecord{}.GtimeNS)]struct{}{}
-	_ [48]struct{}   = [unsafe.Offsetof(ExitRecord{}.SumExecNS)]struct{}{}
-	_ [56]struct{}   = [unsafe.Offsetof(ExitRecord{}.runDelayNS)]struct{}{}
-	_ [64]struct{}   = [unsafe.Offsetof(ExitRecord{}.timeslices)]struct{}{}
-	_ [72]struct{}   = [unsafe.Offsetof(ExitRecord{}.CutimeNS)]struct{}{}
-	_ [80]struct{}   = [unsafe.Offsetof(ExitRecord{}.CstimeNS)]struct{}{}
-	_ [88]struct{}   = [unsafe.Offsetof(ExitRecord{}.CgtimeNS)]struct{}{}
-	_ [96]struct{}   = [unsafe.Offsetof(ExitRecord{}.Cminflt)]struct{}{}
-	_ [104]struct{}  = [unsafe.Offsetof(ExitRecord{}.Cmajflt)]struct{}{}
-	_ [112]struct{}  = [unsafe.Offsetof(ExitRecord{}.Minflt)]struct{}{}
-	_ [120]struct{}  = [unsafe.Offsetof(ExitRecord{}.Majflt)]struct{}{}
-	_ [128]struct{}  = [unsafe.Offsetof(ExitRecord{}.Nvcsw)]struct{}{}
-	_ [136]struct{}  = [unsafe.Offsetof(ExitRecord{}.Nivcsw)]struct{}{}
-	_ [144]struct{}  = [unsafe.Offsetof(ExitRecord{}.PeakRss)]struct{}{}
-	_ [152]struct{}  = [unsafe.Offsetof(ExitRecord{}.CgroupID)]struct{}{}
-	_ [160]struct{}  = [unsafe.Offsetof(ExitRecord{}.io)]struct{}{}
-	_ [216]struct{}  = [unsafe.Offsetof(ExitRecord{}.Known)]struct{}{}
-	_ [220]struct{}  = [unsafe.Offsetof(ExitRecord{}.Pid)]struct{}{}
-	_ [224]struct{}  = [unsafe.Offsetof(ExitRecord{}.Ppid)]struct{}{}
-	_ [228]struct{}  = [unsafe.Offsetof(ExitRecord{}.Flags)]struct{}{}
-	_ [232]struct{}  = [unsafe.Offsetof(ExitRecord{}.Uid)]struct{}{}
-	_ [236]struct{}  = [unsafe.Offsetof(ExitRecord{}.Euid)]struct{}{}
-	_ [240]struct{}  = [unsafe.Offsetof(ExitRecord{}.Gid)]struct{}{}
-	_ [244]struct{}  = [unsafe.Offsetof(ExitRecord{}.Egid)]struct{}{}
-	_ [248]struct{}  = [unsafe.Offsetof(ExitRecord{}.status)]struct{}{}
-	_ [252]struct{}  = [unsafe.Offsetof(ExitRecord{}.LineAt)]struct{}{}
-	_ [256]struct{}  = [unsafe.Offsetof(ExitRecord{}.LineBytes)]struct{}{}
-	_ [260]struct{}  = [unsafe.Offsetof(ExitRecord{}.Reserved)]struct{}{}
-	_ [264]struct{}  = [unsafe.Offsetof(ExitRecord{}.Comm)]struct{}{}
+	_ [96]struct{}  = [unsafe.Sizeof(Identity{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Identity{}.StartNS)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Identity{}.Tgid)]struct{}{}
+	_ [12]struct{}  = [unsafe.Offsetof(Identity{}.Ppid)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Identity{}.Pgrp)]struct{}{}
+	_ [20]struct{}  = [unsafe.Offsetof(Identity{}.Session)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Identity{}.TracerPid)]struct{}{}
+	_ [28]struct{}  = [unsafe.Offsetof(Identity{}.Flags)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(Identity{}.TtyNr)]struct{}{}
+	_ [36]struct{}  = [unsafe.Offsetof(Identity{}.Tpgid)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(Identity{}.NumThreads)]struct{}{}
+	_ [44]struct{}  = [unsafe.Offsetof(Identity{}.ExitSignal)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(Identity{}.exitCode)]struct{}{}
+	_ [52]struct{}  = [unsafe.Offsetof(Identity{}.StateBits)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(Identity{}.Groups)]struct{}{}
+	_ [60]struct{}  = [unsafe.Offsetof(Identity{}.Torn)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(Identity{}.SeenThreads)]struct{}{}
+	_ [68]struct{}  = [unsafe.Offsetof(Identity{}.ThreadsState)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(Identity{}.wchan)]struct{}{}
+	_ [73]struct{}  = [unsafe.Offsetof(Identity{}.HasMm)]struct{}{}
+	_ [74]struct{}  = [unsafe.Offsetof(Identity{}.CoreDumping)]struct{}{}
+	_ [75]struct{}  = [unsafe.Offsetof(Identity{}.Masked)]struct{}{}
+	_ [76]struct{}  = [unsafe.Offsetof(Identity{}.onCPU)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(Identity{}.Comm)]struct{}{}
+	_ [152]struct{} = [unsafe.Sizeof(CPU{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(CPU{}.UtimeNS)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(CPU{}.StimeNS)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(CPU{}.GtimeNS)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(CPU{}.CutimeNS)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(CPU{}.CstimeNS)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(CPU{}.CgtimeNS)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(CPU{}.Minflt)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(CPU{}.Majflt)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(CPU{}.Cminflt)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(CPU{}.Cmajflt)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(CPU{}.Nvcsw)]struct{}{}
+	_ [88]struct{}  = [unsafe.Offsetof(CPU{}.Nivcsw)]struct{}{}
+	_ [96]struct{}  = [unsafe.Offsetof(CPU{}.sumExecNS)]struct{}{}
+	_ [104]struct{} = [unsafe.Offsetof(CPU{}.runDelayNS)]struct{}{}
+	_ [112]struct{} = [unsafe.Offsetof(CPU{}.timeslices)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(CPU{}.SampledUtimeNS)]struct{}{}
+	_ [128]struct{} = [unsafe.Offsetof(CPU{}.SampledStimeNS)]struct{}{}
+	_ [136]struct{} = [unsafe.Offsetof(CPU{}.PrevUtimeNS)]struct{}{}
+	_ [144]struct{} = [unsafe.Offsetof(CPU{}.PrevStimeNS)]struct{}{}
+	_ [128]struct{} = [unsafe.Sizeof(Memory{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Memory{}.Vsize)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Memory{}.RssApprox)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Memory{}.RssAnon)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Memory{}.RssFile)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(Memory{}.RssShmem)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(Memory{}.Swap)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(Memory{}.PeakVsize)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(Memory{}.PeakRss)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(Memory{}.Locked)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(Memory{}.Pinned)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(Memory{}.Data)]struct{}{}
+	_ [88]struct{}  = [unsafe.Offsetof(Memory{}.Stack)]struct{}{}
+	_ [96]struct{}  = [unsafe.Offsetof(Memory{}.Exe)]struct{}{}
+	_ [104]struct{} = [unsafe.Offsetof(Memory{}.Lib)]struct{}{}
+	_ [112]struct{} = [unsafe.Offsetof(Memory{}.Text)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(Memory{}.mmUsers)]struct{}{}
+	_ [32]struct{}  = [unsafe.Sizeof(MemoryDetails{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(MemoryDetails{}.PageTables)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(MemoryDetails{}.Hugetlb)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(MemoryDetails{}.mmFlags)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(MemoryDetails{}.UntagMask)]struct{}{}
+	_ [96]struct{}  = [unsafe.Sizeof(Layout{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Layout{}.StartCode)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Layout{}.EndCode)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Layout{}.StartStack)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Layout{}.Kstkesp)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(Layout{}.Kstkeip)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(Layout{}.StartData)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(Layout{}.EndData)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(Layout{}.StartBrk)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(Layout{}.ArgStart)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(Layout{}.ArgEnd)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(Layout{}.EnvStart)]struct{}{}
+	_ [88]struct{}  = [unsafe.Offsetof(Layout{}.EnvEnd)]struct{}{}
+	_ [32]struct{}  = [unsafe.Sizeof(Users{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Users{}.Uid)]struct{}{}
+	_ [4]struct{}   = [unsafe.Offsetof(Users{}.Euid)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Users{}.Suid)]struct{}{}
+	_ [12]struct{}  = [unsafe.Offsetof(Users{}.Fsuid)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Users{}.Gid)]struct{}{}
+	_ [20]struct{}  = [unsafe.Offsetof(Users{}.Egid)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Users{}.Sgid)]struct{}{}
+	_ [28]struct{}  = [unsafe.Offsetof(Users{}.Fsgid)]struct{}{}
+	_ [88]struct{}  = [unsafe.Sizeof(Credentials{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Credentials{}.CapInheritable)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Credentials{}.CapPermitted)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Credentials{}.CapEffective)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Credentials{}.CapBounding)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(Credentials{}.CapAmbient)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(Credentials{}.AtomicFlags)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(Credentials{}.userNS)]struct{}{}
+	_ [52]struct{}  = [unsafe.Offsetof(Credentials{}.SeccompMode)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(Credentials{}.SeccompFilters)]struct{}{}
+	_ [60]struct{}  = [unsafe.Offsetof(Credentials{}.umask)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(Credentials{}.Ngroups)]struct{}{}
+	_ [68]struct{}  = [unsafe.Offsetof(Credentials{}.GroupsAt)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(Credentials{}.ThreadFeatures)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(Credentials{}.ThreadFeaturesLocked)]struct{}{}
+	_ [72]struct{}  = [unsafe.Sizeof(Signals{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Signals{}.Pending)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Signals{}.SharedPending)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Signals{}.Blocked)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Signals{}.Ignored)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(Signals{}.Caught)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(Signals{}.Queued)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(Signals{}.QueueLimit)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(Signals{}.Switches)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(Signals{}.RunNS)]struct{}{}
+	_ [8]struct{}   = [unsafe.Sizeof(Namespaces{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Namespaces{}.Level)]struct{}{}
+	_ [4]struct{}   = [unsafe.Offsetof(Namespaces{}.IdsAt)]struct{}{}
+	_ [24]struct{}  = [unsafe.Sizeof(Scheduling{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Scheduling{}.Priority)]struct{}{}
+	_ [4]struct{}   = [unsafe.Offsetof(Scheduling{}.Nice)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Scheduling{}.RtPriority)]struct{}{}
+	_ [12]struct{}  = [unsafe.Offsetof(Scheduling{}.Policy)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Scheduling{}.Processor)]struct{}{}
+	_ [20]struct{}  = [unsafe.Offsetof(Scheduling{}.Reserved)]struct{}{}
+	_ [40]struct{}  = [unsafe.Sizeof(SchedulingDetails{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.CpusAllowed)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.MemsAllowed)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.BlkioNS)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.CpusAt)]struct{}{}
+	_ [28]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.MemsAt)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.Ngid)]struct{}{}
+	_ [36]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.Reserved)]struct{}{}
+	_ [16]struct{}  = [unsafe.Sizeof(Limits{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Limits{}.RssLimit)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Limits{}.FdSize)]struct{}{}
+	_ [12]struct{}  = [unsafe.Offsetof(Limits{}.Reserved)]struct{}{}
+	_ [56]struct{}  = [unsafe.Sizeof(IO{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(IO{}.Rchar)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(IO{}.Wchar)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(IO{}.Syscr)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(IO{}.Syscw)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(IO{}.ReadBytes)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(IO{}.WriteBytes)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(IO{}.CancelledWriteBytes)]struct{}{}
+	_ [40]struct{}  = [unsafe.Sizeof(Delays{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Delays{}.blkioDelayNS)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Delays{}.swapinDelayNS)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Delays{}.reclaimDelayNS)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Delays{}.thrashingDelayNS)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(Delays{}.compactionDelayNS)]struct{}{}
+	_ [8]struct{}   = [unsafe.Sizeof(Cgroup{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Cgroup{}.id)]struct{}{}
+	_ [88]struct{}  = [unsafe.Sizeof(NameParts{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(NameParts{}.Kind)]struct{}{}
+	_ [4]struct{}   = [unsafe.Offsetof(NameParts{}.WorkerFlags)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(NameParts{}.WorkerID)]struct{}{}
+	_ [12]struct{}  = [unsafe.Offsetof(NameParts{}.PoolID)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(NameParts{}.PoolCPU)]struct{}{}
+	_ [20]struct{}  = [unsafe.Offsetof(NameParts{}.Reserved)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(NameParts{}.Text)]struct{}{}
+	_ [976]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Record{}.Identity)]struct{}{}
+	_ [96]struct{}  = [unsafe.Offsetof(Record{}.CPU)]struct{}{}
+	_ [248]struct{} = [unsafe.Offsetof(Record{}.Memory)]struct{}{}
+	_ [376]struct{} = [unsafe.Offsetof(Record{}.Users)]struct{}{}
+	_ [408]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
+	_ [432]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
+	_ [520]struct{} = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
+	_ [552]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
+	_ [648]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
+	_ [736]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
+	_ [808]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
+	_ [816]struct{} = [unsafe.Offsetof(Record{}.SchedulingDetails)]struct{}{}
+	_ [856]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
+	_ [872]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
+	_ [928]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
+	_ [936]struct{} = [unsafe.Offsetof(Record{}.Delays)]struct{}{}
+	_ [272]struct{} = [unsafe.Sizeof(ThreadRecord{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(ThreadRecord{}.StartNS)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(ThreadRecord{}.UtimeNS)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(ThreadRecord{}.StimeNS)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(ThreadRecord{}.GtimeNS)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Minflt)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Majflt)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Nvcsw)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Nivcsw)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(ThreadRecord{}.sumExecNS)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(ThreadRecord{}.runDelayNS)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(ThreadRecord{}.timeslices)]struct{}{}
+	_ [88]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SampledUtimeNS)]struct{}{}
+	_ [96]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SampledStimeNS)]struct{}{}
+	_ [104]struct{} = [unsafe.Offsetof(ThreadRecord{}.PrevUtimeNS)]struct{}{}
+	_ [112]struct{} = [unsafe.Offsetof(ThreadRecord{}.PrevStimeNS)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(ThreadRecord{}.io)]struct{}{}
+	_ [176]struct{} = [unsafe.Offsetof(ThreadRecord{}.Delays)]struct{}{}
+	_ [216]struct{} = [unsafe.Offsetof(ThreadRecord{}.Tid)]struct{}{}
+	_ [220]struct{} = [unsafe.Offsetof(ThreadRecord{}.Tgid)]struct{}{}
+	_ [224]struct{} = [unsafe.Offsetof(ThreadRecord{}.StateBits)]struct{}{}
+	_ [228]struct{} = [unsafe.Offsetof(ThreadRecord{}.Flags)]struct{}{}
+	_ [232]struct{} = [unsafe.Offsetof(ThreadRecord{}.Priority)]struct{}{}
+	_ [236]struct{} = [unsafe.Offsetof(ThreadRecord{}.Nice)]struct{}{}
+	_ [240]struct{} = [unsafe.Offsetof(ThreadRecord{}.RtPriority)]struct{}{}
+	_ [244]struct{} = [unsafe.Offsetof(ThreadRecord{}.Policy)]struct{}{}
+	_ [248]struct{} = [unsafe.Offsetof(ThreadRecord{}.Processor)]struct{}{}
+	_ [252]struct{} = [unsafe.Offsetof(ThreadRecord{}.ThreadsState)]struct{}{}
+	_ [256]struct{} = [unsafe.Offsetof(ThreadRecord{}.Comm)]struct{}{}
+	_ [280]struct{} = [unsafe.Sizeof(ExitRecord{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(ExitRecord{}.Number)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(ExitRecord{}.StartNS)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(ExitRecord{}.endNS)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(ExitRecord{}.UtimeNS)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(ExitRecord{}.StimeNS)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(ExitRecord{}.GtimeNS)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(ExitRecord{}.SumExecNS)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(ExitRecord{}.runDelayNS)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(ExitRecord{}.timeslices)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(ExitRecord{}.CutimeNS)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(ExitRecord{}.CstimeNS)]struct{}{}
+	_ [88]struct{}  = [unsafe.Offsetof(ExitRecord{}.CgtimeNS)]struct{}{}
+	_ [96]struct{}  = [unsafe.Offsetof(ExitRecord{}.Cminflt)]struct{}{}
+	_ [104]struct{} = [unsafe.Offsetof(ExitRecord{}.Cmajflt)]struct{}{}
+	_ [112]struct{} = [unsafe.Offsetof(ExitRecord{}.Minflt)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(ExitRecord{}.Majflt)]struct{}{}
+	_ [128]struct{} = [unsafe.Offsetof(ExitRecord{}.Nvcsw)]struct{}{}
+	_ [136]struct{} = [unsafe.Offsetof(ExitRecord{}.Nivcsw)]struct{}{}
+	_ [144]struct{} = [unsafe.Offsetof(ExitRecord{}.PeakRss)]struct{}{}
+	_ [152]struct{} = [unsafe.Offsetof(ExitRecord{}.CgroupID)]struct{}{}
+	_ [160]struct{} = [unsafe.Offsetof(ExitRecord{}.io)]struct{}{}
+	_ [216]struct{} = [unsafe.Offsetof(ExitRecord{}.Known)]struct{}{}
+	_ [220]struct{} = [unsafe.Offsetof(ExitRecord{}.Pid)]struct{}{}
+	_ [224]struct{} = [unsafe.Offsetof(ExitRecord{}.Ppid)]struct{}{}
+	_ [228]struct{} = [unsafe.Offsetof(ExitRecord{}.Flags)]struct{}{}
+	_ [232]struct{} = [unsafe.Offsetof(ExitRecord{}.Uid)]struct{}{}
+	_ [236]struct{} = [unsafe.Offsetof(ExitRecord{}.Euid)]struct{}{}
+	_ [240]struct{} = [unsafe.Offsetof(ExitRecord{}.Gid)]struct{}{}
+	_ [244]struct{} = [unsafe.Offsetof(ExitRecord{}.Egid)]struct{}{}
+	_ [248]struct{} = [unsafe.Offsetof(ExitRecord{}.status)]struct{}{}
+	_ [252]struct{} = [unsafe.Offsetof(ExitRecord{}.LineAt)]struct{}{}
+	_ [256]struct{} = [unsafe.Offsetof(ExitRecord{}.LineBytes)]struct{}{}
+	_ [260]struct{} = [unsafe.Offsetof(ExitRecord{}.Reserved)]struct{}{}
+	_ [264]struct{} = [unsafe.Offsetof(ExitRecord{}.Comm)]struct{}{}
 )
 
 // OnCPU: 1 while the leading thread is on a CPU (`task->on_cpu`). False: it is not known.
@@ -858,19 +843,9 @@ func (of *Delays) BlkioDelayNS() (uint64, bool) {
 	return of.blkioDelayNS, of.blkioDelayNS != ^uint64(0)
 }
 
-// BlkioCount: How often. False: it is not known.
-func (of *Delays) BlkioCount() (uint64, bool) {
-	return of.blkioCount, of.blkioCount != ^uint64(0)
-}
-
 // SwapinDelayNS: For pages that are swapped in. False: it is not known.
 func (of *Delays) SwapinDelayNS() (uint64, bool) {
 	return of.swapinDelayNS, of.swapinDelayNS != ^uint64(0)
-}
-
-// SwapinCount: How often. False: it is not known.
-func (of *Delays) SwapinCount() (uint64, bool) {
-	return of.swapinCount, of.swapinCount != ^uint64(0)
 }
 
 // ReclaimDelayNS: For memory that it reclaimed itself (`freepages_delay`). False: it is not known.
@@ -878,29 +853,14 @@ func (of *Delays) ReclaimDelayNS() (uint64, bool) {
 	return of.reclaimDelayNS, of.reclaimDelayNS != ^uint64(0)
 }
 
-// ReclaimCount: How often. False: it is not known.
-func (of *Delays) ReclaimCount() (uint64, bool) {
-	return of.reclaimCount, of.reclaimCount != ^uint64(0)
-}
-
 // ThrashingDelayNS: For pages of files that were dropped shortly before. False: it is not known.
 func (of *Delays) ThrashingDelayNS() (uint64, bool) {
 	return of.thrashingDelayNS, of.thrashingDelayNS != ^uint64(0)
 }
 
-// ThrashingCount: How often. False: it is not known.
-func (of *Delays) ThrashingCount() (uint64, bool) {
-	return of.thrashingCount, of.thrashingCount != ^uint64(0)
-}
-
 // CompactionDelayNS: For memory that it compacted itself, from Linux 5.17 on. False: it is not known.
 func (of *Delays) CompactionDelayNS() (uint64, bool) {
 	return of.compactionDelayNS, of.compactionDelayNS != ^uint64(0)
-}
-
-// CompactionCount: How often. False: it is not known.
-func (of *Delays) CompactionCount() (uint64, bool) {
-	return of.compactionCount, of.compactionCount != ^uint64(0)
 }
 
 // ID: `kernfs_node.id`, which is the inode number of its folder. False: it is not known.

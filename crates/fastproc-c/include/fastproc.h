@@ -247,18 +247,13 @@ typedef struct fastproc_io {
 	uint64_t cancelled_write_bytes; /* Bytes that were not written after all, because the file was truncated. Bytes. [guarded] */
 } fastproc_io;
 
-/* Times that threads waited for the kernel, and how often, by delay accounting (task->delays, signal->stats). Not known of a process that began while it was switched off: its default since Linux 5.14 (sysctl kernel.task_delayacct). */
+/* Times that threads waited for the kernel, by delay accounting (task->delays, signal->stats). Not known of a process that began while it was switched off: its default since Linux 5.14 (sysctl kernel.task_delayacct). */
 typedef struct fastproc_delays {
 	uint64_t blkio_delay_ns; /* For block I/O; before Linux 5.17 without that of swapping in. Nanoseconds. [guarded] [unknown] */
-	uint64_t blkio_count; /* How often. [guarded] [unknown] */
 	uint64_t swapin_delay_ns; /* For pages that are swapped in. Nanoseconds. [guarded] [unknown] */
-	uint64_t swapin_count; /* How often. [guarded] [unknown] */
 	uint64_t reclaim_delay_ns; /* For memory that it reclaimed itself (freepages_delay). Nanoseconds. [guarded] [unknown] */
-	uint64_t reclaim_count; /* How often. [guarded] [unknown] */
 	uint64_t thrashing_delay_ns; /* For pages of files that were dropped shortly before. Nanoseconds. [guarded] [unknown] */
-	uint64_t thrashing_count; /* How often. [guarded] [unknown] */
 	uint64_t compaction_delay_ns; /* For memory that it compacted itself, from Linux 5.17 on. Nanoseconds. [guarded] [unknown] */
-	uint64_t compaction_count; /* How often. [guarded] [unknown] */
 } fastproc_delays;
 
 /* Cgroup of the default hierarchy. */
