@@ -231,3 +231,31 @@ fn devices_are_named_as_their_nodes() {
         format!(",device=\"/dev/{}\"", name.replace('!', "/"))
     );
 }
+
+#[test]
+fn what_was_counted_before_is_there_after_cgroups_could_not_be_read() {
+    let host = Host::new();
+    host.make("a");
+    let mut metrics = host.metrics(100);
+    let mut collector = fastproc::Collector::builder()
+        .source(Some(fastproc::SourceKind::Procfs))
+        .service_socket(None)
+        .open()
+        .expect("/proc is mounted");
+    let mut count = |metrics: &mut CgroupMetrics| {
+        let read = metrics.collect();
+        metrics.count(&collector.snapshot().expect("/proc is mounted"), 0);
+        read.is_ok()
+    };
+    assert!(count(&mut metrics));
+    let snapshot = metrics.cgroups.last();
+    let id = snapshot.iter().find(|cgroup| cgroup.path() == b"/a");
+    let id = id.expect("it is made").id();
+    metrics.scheduled.gone.insert(id, [5; 3]);
+    let [tree, away] = ["tree", "away"].map(|name| host.0.join(name));
+    fs::rename(&tree, &away).expect("the folder moves");
+    assert!(!count(&mut metrics));
+    fs::rename(&away, &tree).expect("the folder moves");
+    assert!(count(&mut metrics));
+    assert_eq!(metrics.scheduled.gone.get(&id), Some(&[5; 3]));
+}

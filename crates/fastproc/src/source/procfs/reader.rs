@@ -35,6 +35,8 @@ pub(super) struct Reader {
     /// A record for reading only a part of one.
     scratch: Box<Record>,
     scratch_pool: Vec<u64>,
+    /// Whether the kernel counts what threads wait: it has done so for one.
+    counts_waits: bool,
 }
 
 impl Reader {
@@ -58,6 +60,7 @@ impl Reader {
             tids: Vec::new(),
             scratch: Box::default(),
             scratch_pool: Vec::new(),
+            counts_waits: false,
         }
     }
 
@@ -305,7 +308,7 @@ impl Reader {
         )
     }
 
-    /// What a thread waited. Kernels may lack the file.
+    /// What a thread waited. Kernels may lack the file. One that counts says three zeros of a thread that has never run.
     fn waits(&mut self, pid: u32, tid: Option<u32>) -> Result<Option<schedstat::Waits>, Error> {
         let name = "schedstat";
         let found = self.files.read(FilePath { pid, tid, name }, None)?;
@@ -313,7 +316,10 @@ impl Reader {
             schedstat::parse(text).map_err(|source| Error::Parse { pid, source })
         })?;
         Ok(match parsed {
-            Found::Text(waits) => waits,
+            Found::Text(waits) => {
+                self.counts_waits |= waits.is_some();
+                waits.or(self.counts_waits.then_some(schedstat::Waits::NONE))
+            }
             Found::Nothing | Found::Denied => None,
         })
     }
@@ -331,7 +337,7 @@ impl Reader {
                 (cpu.run_delay_ns, cpu.timeslices) = (waits.run_delay_ns, waits.timeslices);
             }
         } else {
-            // A thread that has never run has none.
+            // A thread that was met before all that have run has none.
             let known = threads
                 .iter()
                 .filter_map(|thread| thread.run_delay_ns().zip(thread.timeslices()));
