@@ -37,7 +37,7 @@ pub(in crate::metrics) struct Mounted {
     machine: Machine,
 }
 
-/// Who asks them, and what they have answered in this scrape. Whoever else asks has the same answers, and does not wait again.
+/// The threads that ask them, and what they have answered in this scrape. All metrics have the same answers, and wait once.
 #[derive(Debug)]
 pub(super) struct Asked {
     askers: Askers<Place>,

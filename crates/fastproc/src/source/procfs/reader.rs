@@ -15,7 +15,7 @@ use crate::{
     },
     records::{
         fields::Fields,
-        record::{Io, Record, ThreadRecord},
+        record::{Cpu, Io, Record, ThreadRecord},
     },
     text::{Units, io, schedstat, stat, statm, status},
 };
@@ -35,7 +35,7 @@ pub(super) struct Reader {
     /// A record for reading only a part of one.
     scratch: Box<Record>,
     scratch_pool: Vec<u64>,
-    /// Whether the kernel counts what threads wait: it has done so for one.
+    /// Whether the kernel counts what threads wait: it has done so for one of this snapshot.
     counts_waits: bool,
 }
 
@@ -76,6 +76,8 @@ impl Reader {
     pub(super) fn begin(&mut self) {
         self.cgroups.forget();
         self.kept.begin();
+        // It can be switched off.
+        self.counts_waits = false;
     }
 
     /// Reads a process into a fresh `record`. Returns whether the process exists.
@@ -309,7 +311,12 @@ impl Reader {
     }
 
     /// What a thread waited. Kernels may lack the file. One that counts says three zeros of a thread that has never run.
-    fn waits(&mut self, pid: u32, tid: Option<u32>) -> Result<Option<schedstat::Waits>, Error> {
+    fn waits(
+        &mut self,
+        pid: u32,
+        tid: Option<u32>,
+        cpu: &Cpu,
+    ) -> Result<Option<schedstat::Waits>, Error> {
         let name = "schedstat";
         let found = self.files.read(FilePath { pid, tid, name }, None)?;
         let parsed = found.try_map(|text| {
@@ -318,7 +325,8 @@ impl Reader {
         Ok(match parsed {
             Found::Text(waits) => {
                 self.counts_waits |= waits.is_some();
-                waits.or(self.counts_waits.then_some(schedstat::Waits::NONE))
+                let has_never_run = self.counts_waits && (cpu.utime_ns, cpu.stime_ns) == (0, 0);
+                waits.or(has_never_run.then_some(schedstat::Waits::NONE))
             }
             Found::Nothing | Found::Denied => None,
         })
@@ -333,7 +341,7 @@ impl Reader {
     ) -> Result<(), Error> {
         let cpu = &mut record.cpu;
         if record.identity.num_threads == 1 {
-            if let Some(waits) = self.waits(pid, None)? {
+            if let Some(waits) = self.waits(pid, None, cpu)? {
                 (cpu.run_delay_ns, cpu.timeslices) = (waits.run_delay_ns, waits.timeslices);
             }
         } else {
@@ -380,7 +388,7 @@ impl Reader {
                     continue;
                 }
                 if self.fields.contains(Fields::CPU)
-                    && let Some(waits) = self.waits(pid, Some(tid))?
+                    && let Some(waits) = self.waits(pid, Some(tid), &record.cpu)?
                 {
                     (thread.run_delay_ns, thread.timeslices) =
                         (waits.run_delay_ns, waits.timeslices);
