@@ -233,7 +233,7 @@ fn devices_are_named_as_their_nodes() {
 }
 
 #[test]
-fn what_was_counted_before_is_there_after_cgroups_could_not_be_read() {
+fn counts_stay_when_cgroups_cannot_be_read() {
     let host = Host::new();
     host.make("a");
     let mut metrics = host.metrics(100);
