@@ -109,16 +109,18 @@ const DIFFERENT: &[(&str, &str)] = &[
     ),
     (
         "container_cpu_schedstat_run_periods_total",
-        "as `container_cpu_schedstat_run_seconds_total`",
+        "as `container_cpu_schedstat_runqueue_seconds_total`",
     ),
     (
         "container_cpu_schedstat_run_seconds_total",
         "of all threads; there, of the leading thread of each process. A process that moves to another cgroup counts there from then \
-         on. The source `procfs` does not know it",
+         on, what it did before stays. What came and went between two scrapes in a cgroup that did so, too, is not counted. The \
+         source `procfs` does not know it",
     ),
     (
         "container_cpu_schedstat_runqueue_seconds_total",
-        "as `container_cpu_schedstat_run_seconds_total`; the source `procfs` knows it of processes with one thread",
+        "as `container_cpu_schedstat_run_seconds_total`; the source `procfs` knows it of living threads: when one \
+         exits, the number stays until the others have more",
     ),
     (
         "container_cpu_usage_seconds_total",

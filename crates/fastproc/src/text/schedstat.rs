@@ -20,6 +20,14 @@ pub struct Waits {
     pub timeslices: u64,
 }
 
+impl Waits {
+    /// Those of a thread that has never run.
+    pub(crate) const NONE: Self = Self {
+        run_delay_ns: 0,
+        timeslices: 0,
+    };
+}
+
 /// Appends the line.
 ///
 /// # Errors

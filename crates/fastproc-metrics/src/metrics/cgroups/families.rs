@@ -232,7 +232,7 @@ metrics! {
         ",state=\"stopped\"" => Get::Own(|own| own.tasks[2]),
         ",state=\"uninterruptible\"" => Get::Own(|own| own.tasks[3]);
     "container_ulimits_soft" Gauge &["ulimit"],
-        "Soft limit of open files (ulimit: max_open_files) of the first process of a container, and of the root of process 1; -1 without one.",
+        "Soft limit of open files (ulimit: max_open_files) of the first process of a container, and of the root, of process 1; -1 without one.",
         ",ulimit=\"max_open_files\"" => Get::Row(|row| row.open_files.map(Value::Signed));
     "container_threads" Gauge &[],
         "Processes and threads in the cgroup and its descendants: pids.current.",

@@ -59,7 +59,8 @@ impl FileSystems {
         }
     }
 
-    /// Asks them. One that does not answer, such as one of a server that is gone, is left out, and holds up nothing.
+    /// Asks them, as the last that does so in a scrape. One that does not answer, such as one of a server that is gone, is left
+    /// out; later scrapes do not wait for it.
     pub(super) fn collect(&mut self) {
         let choose = |mount: &Mount<'_>, point: &[u8]| Some((device(mount, point)?, ()));
         let asked = self.mounted.ask(&mounts(), choose);
@@ -68,6 +69,7 @@ impl FileSystems {
             Some(FileSystem { label, stat: stat? })
         });
         self.found = found.collect();
+        self.mounted.forget();
     }
 }
 

@@ -52,6 +52,8 @@ pub(super) struct Within {
     pub pod: u64,
     /// Whether the container is the sandbox of the pod, whose only process keeps its namespaces.
     pub is_sandbox: bool,
+    /// Whether it is below the manager of a user, whose containers have no names of runtimes, either.
+    pub is_of_user: bool,
 }
 
 /// Names of pods: the namespace, and the pod.
@@ -173,6 +175,8 @@ impl Kept {
                 pods.insert(uid, [namespace.into(), pod.into()]);
             }
             kept.within.container = id;
+            let is_manager = |unit: &[u8]| unit.starts_with(b"user@");
+            kept.within.is_of_user = origin.unit.is_some_and(is_manager);
             // containerd gives the sandbox no name, CRI-O and Docker this one.
             kept.within.is_sandbox = pod.is_some() && matches!(name, None | Some("POD"));
         } else if origin.pod_uid != outer.pod_uid {
@@ -182,7 +186,7 @@ impl Kept {
         } else if origin.container.is_none() && origin.pod_uid.is_none() {
             // Below its service, the manager of a user has units of its own.
             let inner = below_manager(path);
-            let (origin, outer) = inner.map_or((origin, outer), |inner| {
+            let (origin, outer) = inner.map_or((origin, outer), |(_, inner)| {
                 let outer = Origin::from_cgroup(above(inner));
                 (Origin::from_cgroup(inner), outer)
             });
@@ -190,7 +194,9 @@ impl Kept {
             let is_slice = origin.unit.is_none() && path.ends_with(b".slice");
             label("unit", &unit.map(text).unwrap_or_default());
             if unit.is_some() || is_slice {
-                label("slice", &text(origin.slice));
+                // A user gives units any names, and so also those of the machine's. No slice of the machine has a slash.
+                let manager = inner.map_or_else(String::new, |(manager, _)| text(manager) + "/");
+                label("slice", &(manager + &text(origin.slice)));
             }
         } else if let Some(parent) = parent.filter(|parent| parent.within.container != 0) {
             kept.has_names = true;
@@ -203,13 +209,16 @@ impl Kept {
     }
 }
 
-/// The path below the manager of a user: what follows `/user@UID.service`. `None` for that of a manager itself, and others.
-fn below_manager(path: &[u8]) -> Option<&[u8]> {
+/// The manager of a user, `user@UID.service`, and the path below it. `None` for that of a manager itself, and others.
+fn below_manager(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = path.strip_prefix(b"/user.slice/")?;
     let slash = rest.windows(6).position(|part| part == b"/user@")?;
     let after = &rest[slash + 1..];
     let end = after.iter().position(|&byte| byte == b'/')?;
-    after[..end].ends_with(b".service").then_some(&after[end..])
+    let manager = &after[..end];
+    manager
+        .ends_with(b".service")
+        .then_some((manager, &after[end..]))
 }
 
 /// Appends a label; one without a value is as good as none.
@@ -255,21 +264,40 @@ mod tests {
                 "/user@7.service",
                 r#",unit="user@7.service",slice="user-7.slice""#,
             ),
-            ("/user@7.service/app.slice", r#",slice="app.slice""#),
             (
-                "/user@7.service/app.slice/a.service",
-                r#",unit="a.service",slice="app.slice""#,
+                "/user@7.service/app.slice",
+                r#",slice="user@7.service/app.slice""#,
+            ),
+            (
+                "/user@7.service/system.slice/sshd.service",
+                r#",unit="sshd.service",slice="user@7.service/system.slice""#,
             ),
             ("/user@7.service/app.slice/a.service/b.scope", ""),
             (
                 "/user@7.service/init.scope",
-                r#",unit="init.scope",slice="-.slice""#,
+                r#",unit="init.scope",slice="user@7.service/-.slice""#,
             ),
             ("/session-3.scope/user@7.service", ""),
         ] {
             let path = format!("{user}{path}");
             let kept = Kept::new(1, path.as_bytes(), None, &mut names, &mut Pods::new());
             assert_eq!(kept.text, format!("id=\"{path}\"{labels}"));
+        }
+    }
+
+    /// A user can make cgroups with any name there.
+    #[test]
+    fn a_container_below_the_manager_of_a_user_is_of_the_user() {
+        let mut names = Names::recorded();
+        let scope = format!("docker-{}.scope", "a1b2".repeat(16));
+        for (folder, expected) in [
+            ("/user.slice/user-7.slice/user@7.service/app.slice", true),
+            ("/system.slice", false),
+        ] {
+            let path = format!("{folder}/{scope}");
+            let kept = Kept::new(5, path.as_bytes(), None, &mut names, &mut Pods::new());
+            assert_eq!(kept.within.container, 5);
+            assert_eq!(kept.within.is_of_user, expected, "{path}");
         }
     }
 

@@ -45,6 +45,8 @@ super::families! {
         "Cgroups that have metrics.";
     LEFT_OUT = "fastproc_cgroups_left_out" Gauge &[],
         "Cgroups that have none, because there are more than --max-cgroups, or their paths are too long.";
+    INTERFACES_LEFT_OUT = "fastproc_cgroup_interfaces_left_out" Gauge &[],
+        "Interfaces that have no metrics, because the network of a container has more than 32, or all together more than 10,000.";
 }
 
 /// How cgroups are read, and how many of them have metrics.
@@ -177,8 +179,12 @@ impl CgroupMetrics {
     }
 
     /// Counts the processes of a snapshot, and looks at the first one of each container. `btime`: when the machine was started,
-    /// in seconds since 1970; 0 if that is unknown.
+    /// in seconds since 1970; 0 if that is unknown. Does nothing if cgroups could not be read: without their list, what was
+    /// counted before would be lost.
     pub fn count(&mut self, snapshot: &Snapshot<'_>, btime: u64) {
+        if self.seen.is_none() {
+            return;
+        }
         self.members.update(snapshot);
         self.scheduled.update(
             self.members.tasks(),
@@ -205,6 +211,7 @@ impl CgroupMetrics {
                 id,
                 pod: within.pod,
                 is_sandbox: within.is_sandbox,
+                is_of_user: within.is_of_user,
                 first,
             };
             let known = self.firsts.entry(id).or_insert(container);
@@ -254,6 +261,8 @@ impl CgroupMetrics {
         let left_out = snapshot.len() - rows.len() + snapshot.left_out();
         text.one(&SHOWN, Value::Whole(rows.len() as u64));
         text.one(&LEFT_OUT, Value::Whole(left_out as u64));
+        let interfaces = self.containers.left_out() as u64;
+        text.one(&INTERFACES_LEFT_OUT, Value::Whole(interfaces));
         for metric in METRICS {
             self.write_metric(text, metric, &rows, line);
         }

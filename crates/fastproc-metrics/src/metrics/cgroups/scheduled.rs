@@ -3,7 +3,7 @@
 //! The kernel counts that for each thread, not for cgroups. As in cAdvisor, a cgroup has the numbers of its living processes,
 //! of those of its descendants, and of those that it had since the exporter was started.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fastproc::{Process, cgroups::Snapshot, difference::is_same_start, exits::Exit};
 
@@ -11,6 +11,9 @@ use super::members::First;
 
 /// An exit is reported at most this long after its process has left the snapshots.
 const LATEST_NS: u64 = 120_000_000_000;
+
+/// The most processes whose exits are awaited.
+const MOST_LEAVING: usize = 65_536;
 
 /// Nanoseconds on a CPU, nanoseconds of waiting for one, and how often a thread got one. `None`: unknown.
 pub(super) type Numbers = [Option<u64>; 3];
@@ -27,23 +30,27 @@ pub(super) struct Task {
 /// The numbers of a process, of all its threads.
 pub(super) fn numbers(process: Process<'_>) -> Numbers {
     process.cpu().map_or([None; 3], |cpu| {
-        [cpu.sum_exec_ns(), cpu.run_delay_ns(), cpu.timeslices()]
+        let timeslices = cpu.timeslices();
+        // What has never got a CPU has not run.
+        let none = (timeslices == Some(0)).then_some(0);
+        [cpu.sum_exec_ns().or(none), cpu.run_delay_ns(), timeslices]
     })
 }
 
 /// What was read, and what is kept of processes that have gone.
 #[derive(Debug, Default)]
 pub(super) struct Scheduled {
-    /// The processes of the last update, in the order of the pids.
+    /// The processes of the last update, in the order of the pids, each with the highest numbers that it had: a record that
+    /// was read from `/proc` lacks the threads that have exited, or does not know some numbers.
     before: Vec<Task>,
-    /// Those that have left the snapshots, with the time when they did, until their exits arrive.
-    leaving: Vec<(Task, u64)>,
+    /// Those that have left the snapshots, by pid and start, with the time when they did, until their exits arrive.
+    leaving: BTreeMap<(u32, u64), (Task, u64)>,
     /// What cgroups have in addition to the numbers of their processes. Sums wrap around: what a process has done before it came
     /// is subtracted.
-    gone: HashMap<u64, [u64; 3]>,
+    pub(super) gone: HashMap<u64, [u64; 3]>,
     /// The parents of cgroups.
     parents: HashMap<u64, u64>,
-    /// When the first snapshot was taken.
+    /// An unknown process that was started before has not come since the last update.
     first_ns: Option<u64>,
     sums: HashMap<u64, Numbers>,
 }
@@ -58,14 +65,16 @@ impl Scheduled {
         boottime_ns: u64,
     ) {
         let identities = cgroups.iter().map(|cgroup| &cgroup.record().identity);
-        let parents = identities.map(|identity| (identity.id, identity.parent));
-        self.follow(tasks.collect(), exits, parents.collect(), boottime_ns);
-        self.sum(cgroups);
+        let cgroups = identities.map(|identity| (identity.id, identity.parent));
+        let cgroups: Vec<_> = cgroups.collect();
+        let parents = cgroups.iter().copied().collect();
+        self.follow(tasks.collect(), exits, parents, boottime_ns);
+        self.sum(&cgroups);
     }
 
     fn follow(
         &mut self,
-        now: Vec<Task>,
+        mut now: Vec<Task>,
         exits: &[Exit],
         parents: HashMap<u64, u64>,
         boottime_ns: u64,
@@ -75,39 +84,61 @@ impl Scheduled {
         for (id, numbers) in removed.collect::<Vec<_>>() {
             self.add(&parents, id, numbers);
         }
-        for task in std::mem::replace(&mut self.before, now) {
-            match find(&self.before, task.first) {
-                Some(same) if same.cgroup == task.cgroup => {}
-                Some(moved) => self.move_to(&parents, task, moved.cgroup),
+        for before in std::mem::take(&mut self.before) {
+            match find_mut(&mut now, before.first) {
+                Some(same) => self.go_on(&parents, before, same),
                 None => {
-                    self.add(&parents, task.cgroup, known(task.numbers));
-                    self.leaving.push((task, boottime_ns));
+                    self.add(&parents, before.cgroup, known(before.numbers));
+                    self.leave(before, boottime_ns);
                 }
             }
         }
         // A snapshot may have missed a process that is back now.
-        let before = &self.before;
-        let back = |(task, _): &mut (Task, u64)| find(before, task.first).is_some();
-        for (task, _) in self.leaving.extract_if(.., back).collect::<Vec<_>>() {
-            if let Some(same) = find(&self.before, task.first) {
-                let cgroup = same.cgroup;
-                self.add(&parents, cgroup, known(task.numbers).map(u64::wrapping_neg));
+        let back = |_: &_, (task, _): &mut (Task, u64)| find_mut(&mut now, task.first).is_some();
+        let back: Vec<_> = self.leaving.extract_if(.., back).collect();
+        for (_, (before, _)) in back {
+            if let Some(same) = find_mut(&mut now, before.first) {
+                self.add(&parents, before.cgroup, minus(before.numbers));
+                self.go_on(&parents, before, same);
             }
         }
+        self.before = now;
         for exit in exits {
             self.end(&parents, exit);
         }
         let is_late = |since_ns| boottime_ns.saturating_sub(since_ns) >= LATEST_NS;
-        self.leaving.retain(|&(_, since_ns)| !is_late(since_ns));
+        self.leaving.retain(|_, (_, since_ns)| !is_late(*since_ns));
+        let mut leaving = std::mem::take(&mut self.leaving);
+        for (task, _) in leaving.values_mut() {
+            task.cgroup = self.place(&parents, task.cgroup).unwrap_or(task.cgroup);
+        }
+        self.leaving = leaving;
         self.first_ns.get_or_insert(boottime_ns);
         self.parents = parents;
     }
 
-    /// What it did before stays where it was.
-    fn move_to(&mut self, parents: &HashMap<u64, u64>, task: Task, cgroup: u64) {
-        let numbers = known(task.numbers);
-        self.add(parents, task.cgroup, numbers);
-        self.add(parents, cgroup, numbers.map(u64::wrapping_neg));
+    /// Compares a process with what it was at the last update. What it did before a move stays where it was.
+    fn go_on(&mut self, parents: &HashMap<u64, u64>, before: Task, now: &mut Task) {
+        now.numbers = std::array::from_fn(|at| now.numbers[at].max(before.numbers[at]));
+        if !parents.contains_key(&now.cgroup) {
+            // The new cgroup is younger than the snapshot of cgroups, or the old one was removed, as it can be when the process
+            // has exited and is not waited for. Until it is known, the process counts where it did.
+            now.cgroup = self.place(parents, before.cgroup).unwrap_or(now.cgroup);
+        } else if now.cgroup != before.cgroup {
+            self.add(parents, before.cgroup, known(before.numbers));
+            self.add(parents, now.cgroup, minus(before.numbers));
+        }
+    }
+
+    /// Waits for the exit of a process that the snapshots do not have any more.
+    fn leave(&mut self, task: Task, boottime_ns: u64) {
+        if self.leaving.len() < MOST_LEAVING {
+            let key = (task.first.pid, task.first.start_ns);
+            self.leaving.insert(key, (task, boottime_ns));
+        } else {
+            // Its exit must not count all that it did once more.
+            self.first_ns = Some(boottime_ns);
+        }
     }
 
     /// Adds what a process did since the last update, or all if it came and went in between.
@@ -116,15 +147,15 @@ impl Scheduled {
             start_ns: exit.start_ns,
             pid: exit.pid,
         };
-        let is_same = |task: &Task| task.first.is_same(first);
         let all = known([Some(exit.sum_exec_ns), exit.run_delay_ns, exit.timeslices]);
-        if let Some(at) = self.leaving.iter().position(|(task, _)| is_same(task)) {
-            let (task, _) = self.leaving.swap_remove(at);
+        let mut of_pid = self.leaving.range((exit.pid, 0)..=(exit.pid, u64::MAX));
+        if let Some((&key, &(task, _))) = of_pid.find(|(_, (task, _))| task.first.is_same(first)) {
+            self.leaving.remove(&key);
             let before = known(task.numbers);
             // What the exit does not know, it does not take back.
             let rest = std::array::from_fn(|at| all[at].saturating_sub(before[at]));
             self.add(parents, task.cgroup, rest);
-        } else if find(&self.before, first).is_none()
+        } else if find_mut(&mut self.before, first).is_none()
             && self
                 .first_ns
                 .is_some_and(|first_ns| exit.start_ns > first_ns)
@@ -133,36 +164,45 @@ impl Scheduled {
         }
     }
 
-    /// Adds to a cgroup, or, if that has gone, to the nearest one above it that exists.
-    fn add(&mut self, parents: &HashMap<u64, u64>, id: u64, numbers: [u64; 3]) {
+    /// A cgroup, or, if that has gone, the nearest one above it that exists.
+    fn place(&self, parents: &HashMap<u64, u64>, id: u64) -> Option<u64> {
         let mut place = Some(id);
         while let Some(id) = place.filter(|id| !parents.contains_key(id)) {
             place = self.parents.get(&id).copied();
         }
-        if let Some(id) = place {
+        place
+    }
+
+    /// Adds to the [`place`](Self::place) of a cgroup.
+    fn add(&mut self, parents: &HashMap<u64, u64>, id: u64, numbers: [u64; 3]) {
+        if let Some(id) = self.place(parents, id) {
             let gone = self.gone.entry(id).or_default();
             *gone = std::array::from_fn(|at| gone[at].wrapping_add(numbers[at]));
         }
     }
 
-    fn sum(&mut self, cgroups: Snapshot<'_>) {
+    /// `cgroups`: their ids, and those of their parents, which come first.
+    fn sum(&mut self, cgroups: &[(u64, u64)]) {
         self.sums.clear();
-        for cgroup in cgroups.iter() {
-            let gone = self.gone.get(&cgroup.id()).copied().unwrap_or_default();
-            self.sums.insert(cgroup.id(), gone.map(Some));
+        // A source or a kernel that tells a number of no process does not tell it of a cgroup without processes either.
+        let is_told = [0, 1, 2].map(|at| {
+            let mut numbers = self.before.iter().filter_map(|task| task.numbers[at]);
+            numbers.any(|number| number > 0)
+        });
+        for &(id, _) in cgroups {
+            let gone = self.gone.get(&id).copied().unwrap_or_default();
+            let told = std::array::from_fn(|at| is_told[at].then_some(gone[at]));
+            self.sums.insert(id, told);
         }
         for task in &self.before {
             if let Some(sum) = self.sums.get_mut(&task.cgroup) {
                 *sum = plus(*sum, task.numbers);
             }
         }
-        // Parents come before their children, so in reverse order each child's sum is complete before its parent adds it.
-        for place in (0..cgroups.len()).rev() {
-            let Some(cgroup) = cgroups.at(place) else {
-                continue;
-            };
-            let numbers = self.sums.get(&cgroup.id()).copied();
-            let parent = self.sums.get_mut(&cgroup.record().identity.parent);
+        // In reverse order each child's sum is complete before its parent adds it.
+        for (id, parent) in cgroups.iter().rev() {
+            let numbers = self.sums.get(id).copied();
+            let parent = self.sums.get_mut(parent);
             if let (Some(numbers), Some(parent)) = (numbers, parent) {
                 *parent = plus(*parent, numbers);
             }
@@ -186,9 +226,9 @@ impl First {
     }
 }
 
-fn find(tasks: &[Task], first: First) -> Option<&Task> {
+fn find_mut(tasks: &mut [Task], first: First) -> Option<&mut Task> {
     let at = tasks.binary_search_by_key(&first.pid, |task| task.first.pid);
-    let task = tasks.get(at.ok()?)?;
+    let task = tasks.get_mut(at.ok()?)?;
     task.first.is_same(first).then_some(task)
 }
 
@@ -199,6 +239,11 @@ fn plus(one: Numbers, other: Numbers) -> Numbers {
 /// What is unknown of a process that has gone is not counted any more.
 fn known(numbers: Numbers) -> [u64; 3] {
     numbers.map(Option::unwrap_or_default)
+}
+
+/// What takes these numbers back.
+fn minus(numbers: Numbers) -> [u64; 3] {
+    known(numbers).map(u64::wrapping_neg)
 }
 
 #[cfg(test)]
@@ -244,5 +289,115 @@ mod tests {
         step(&both, &[other], [19, 50]);
         // A cgroup is removed, and the one above it keeps what it had.
         step(&both[..1], &[other], [69, 0]);
+    }
+
+    fn with(pid: u32, cgroup: u64, numbers: Numbers) -> Task {
+        Task {
+            numbers,
+            ..task(pid, cgroup, 0)
+        }
+    }
+
+    fn exit(pid: u32, cgroup: u64, run: u64, waits: Option<u64>) -> Exit {
+        let mut exit = Exit::default();
+        (exit.pid, exit.start_ns) = (pid, task(pid, cgroup, 0).first.start_ns);
+        (exit.cgroup_id, exit.sum_exec_ns) = (cgroup, run);
+        (exit.run_delay_ns, exit.timeslices) = (waits, waits);
+        exit
+    }
+
+    impl Scheduled {
+        /// The sums of 1, which is the root, and of 2, of an update after which process 9 is in the root and has 1 of each number.
+        fn sums(&mut self, cgroups: &[(u64, u64)], tasks: &[Task], exits: &[Exit]) -> [Numbers; 2] {
+            let now = [tasks, &[with(9, 1, [Some(1); 3])]].concat();
+            let parents = cgroups.iter().copied().collect();
+            self.follow(now, exits, parents, 2_000_000_000);
+            self.sum(cgroups);
+            [self.of(1), self.of(2)]
+        }
+    }
+
+    const BOTH: [(u64, u64); 2] = [(1, 0), (2, 1)];
+
+    fn of_all(root: u64, two: u64) -> [Numbers; 2] {
+        [[Some(root); 3], [Some(two); 3]]
+    }
+
+    #[test]
+    fn numbers_do_not_fall_when_a_record_lacks_some() {
+        let mut scheduled = Scheduled::default();
+        for (cgroup, number) in [(2, Some(100)), (1, Some(100)), (1, Some(10)), (1, None)] {
+            let sums = scheduled.sums(&BOTH, &[with(3, cgroup, [number; 3])], &[]);
+            assert_eq!(sums, of_all(101, 100), "{cgroup} {number:?}");
+        }
+        assert_eq!(scheduled.sums(&BOTH, &[], &[]), of_all(101, 100));
+        let more = [with(4, 2, [Some(0), None, Some(0)])];
+        let sums = scheduled.sums(&BOTH, &more, &[]);
+        let unknown = |number| [Some(number), None, Some(number)];
+        assert_eq!(sums, [unknown(101), unknown(100)]);
+    }
+
+    #[test]
+    fn an_exit_adds_what_its_process_did_since_the_last_update() {
+        let mut scheduled = Scheduled::default();
+        let first = [with(3, 2, [Some(50); 3]), with(4, 2, [Some(7); 3])];
+        assert_eq!(scheduled.sums(&BOTH, &first, &[]), of_all(58, 57));
+        // The exit of one arrives later, and knows no waits.
+        let sums = scheduled.sums(&BOTH, &[], &[exit(4, 2, 9, Some(9))]);
+        assert_eq!(sums, of_all(60, 59));
+        let [root, two] = scheduled.sums(&BOTH, &[], &[exit(3, 2, 60, None)]);
+        assert_eq!(root, [Some(70), Some(60), Some(60)]);
+        assert_eq!(two, [Some(69), Some(59), Some(59)]);
+        // One came and went since the last update, another one had exited before the first.
+        let exits = [exit(5, 2, 5, Some(5)), exit(1, 2, 1000, Some(1000))];
+        let [root, two] = scheduled.sums(&BOTH, &[], &exits);
+        assert_eq!((root[0], two[0]), (Some(75), Some(74)));
+        assert!(scheduled.leaving.is_empty());
+    }
+
+    #[test]
+    fn a_process_in_a_cgroup_that_is_unknown_counts_once() {
+        let mut scheduled = Scheduled::default();
+        let all = [(1, 0), (2, 1), (8, 1)];
+        let in_both = scheduled.sums(&BOTH, &[with(3, 2, [Some(50); 3])], &[]);
+        assert_eq!(in_both, of_all(51, 50));
+        // Cgroup 8 is made after the snapshot of cgroups.
+        let moved = |number| [with(3, 8, [Some(number); 3])];
+        assert_eq!(scheduled.sums(&BOTH, &moved(60), &[]), of_all(61, 60));
+        assert_eq!(scheduled.sums(&all, &moved(70), &[]), of_all(71, 60));
+        assert_eq!(scheduled.of(8), [Some(10); 3]);
+        // It has exited in a cgroup that is removed then, and its parent waits for it later.
+        for tasks in [&moved(70)[..], &moved(70), &[]] {
+            assert_eq!(scheduled.sums(&BOTH, tasks, &[]), of_all(71, 60));
+        }
+        let sums = scheduled.sums(&BOTH, &[], &[exit(3, 8, 75, Some(75))]);
+        assert_eq!(sums, of_all(76, 60));
+    }
+
+    #[test]
+    fn a_number_of_no_process_is_unknown_of_empty_cgroups() {
+        let mut scheduled = Scheduled::default();
+        let now = vec![with(3, 1, [None, Some(5), None])];
+        scheduled.follow(now, &[], BOTH.into_iter().collect(), 1);
+        scheduled.sum(&BOTH);
+        assert_eq!(scheduled.of(2), [None, Some(0), None]);
+        assert_eq!(scheduled.of(1), [None, Some(5), None]);
+    }
+
+    #[test]
+    fn awaited_exits_are_bounded_and_count_nothing_twice() {
+        let mut scheduled = Scheduled::default();
+        let (mut now_ns, pids) = (1, 10..11 + MOST_LEAVING as u32);
+        let many: Vec<_> = pids.clone().map(|pid| task(pid, 2, 1)).collect();
+        let mut follow = |scheduled: &mut Scheduled, now, exits: &[Exit]| {
+            scheduled.follow(now, exits, BOTH.into_iter().collect(), now_ns);
+            now_ns = u64::MAX;
+        };
+        follow(&mut scheduled, many, &[]);
+        follow(&mut scheduled, Vec::new(), &[]);
+        assert_eq!(scheduled.leaving.len(), MOST_LEAVING);
+        let exits: Vec<_> = pids.map(|pid| exit(pid, 2, 1, None)).collect();
+        follow(&mut scheduled, Vec::new(), &exits);
+        assert_eq!(scheduled.gone[&2][0], exits.len() as u64);
     }
 }

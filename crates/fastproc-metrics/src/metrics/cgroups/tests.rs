@@ -231,3 +231,28 @@ fn devices_are_named_as_their_nodes() {
         format!(",device=\"/dev/{}\"", name.replace('!', "/"))
     );
 }
+
+#[test]
+fn counts_stay_when_cgroups_cannot_be_read() {
+    let host = Host::new();
+    host.make("a");
+    let mut metrics = host.metrics(100);
+    let mut collector = fastproc::Collector::builder()
+        .source(Some(fastproc::SourceKind::Procfs))
+        .service_socket(None)
+        .open()
+        .expect("/proc is mounted");
+    let processes = collector.snapshot().expect("/proc is mounted");
+    metrics.collect().expect("a hierarchy");
+    metrics.count(&processes, 0);
+    let snapshot = metrics.cgroups.last();
+    let id = snapshot.iter().find(|cgroup| cgroup.path() == b"/a");
+    let id = id.expect("it is made").id();
+    metrics.scheduled.gone.insert(id, [5; 3]);
+    // The list has no cgroup then.
+    fs::remove_dir_all(host.0.join("tree/a")).expect("the folder is removed");
+    metrics.collect().expect("a hierarchy");
+    metrics.seen = None;
+    metrics.count(&processes, 0);
+    assert_eq!(metrics.scheduled.gone.get(&id), Some(&[5; 3]));
+}

@@ -65,6 +65,7 @@ impl Filesystems {
 
     fn read(&mut self, mountinfo: &[u8]) {
         let filter = &self.filter;
+        self.mounted.forget();
         let found = self.mounted.ask(mountinfo, |mount, point| {
             let [source, shown, kind] = [&mount.source, point, &mount.kind].map(names::text);
             if filter.mount_points.is_match(&shown) || filter.types.is_match(&kind) {

@@ -8,12 +8,13 @@ use std::{
         unix::fs::MetadataExt,
     },
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 use fastproc::{frozen, proc_root};
 use rustix::fs::{Mode, OFlags, open};
 
+use super::mounted::Asked;
 use crate::sys_root;
 
 /// What the first process has.
@@ -27,6 +28,8 @@ pub struct Machine {
     /// which the processes of the machine are; otherwise those of this process are meant.
     pub(super) has_network: bool,
     pub(super) has_name: bool,
+    /// What its file systems answer, for all that ask.
+    pub(super) asked: Arc<Mutex<Asked>>,
 }
 
 impl Machine {
@@ -63,6 +66,7 @@ impl Machine {
             folder,
             has_network: has("net"),
             has_name: has("uts"),
+            asked: Arc::default(),
         })
     }
 

@@ -8,8 +8,8 @@ use std::{
         fd::{AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
-    path::Path,
-    sync::Arc,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError},
 };
 
 use fastproc::{
@@ -35,22 +35,41 @@ pub(in crate::metrics) fn list() -> Vec<u8> {
 #[derive(Debug)]
 pub(in crate::metrics) struct Mounted {
     machine: Machine,
+}
+
+/// The threads that ask them, and what they have answered in this scrape. All metrics have the same answers, and wait once.
+#[derive(Debug)]
+pub(super) struct Asked {
     askers: Askers<Place>,
+    answers: HashMap<(PathBuf, Dev), Option<StatFs>>,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            askers: Askers::new("asker", PATIENCE),
+            answers: HashMap::new(),
+        }
+    }
 }
 
 impl Mounted {
     pub(in crate::metrics) fn new(machine: Machine) -> Self {
-        Self {
-            machine,
-            askers: Askers::new("asker", PATIENCE),
-        }
+        Self { machine }
+    }
+
+    /// Forgets the answers: the first that asks in a scrape does so before, and the last one after it has asked.
+    pub(in crate::metrics) fn forget(&self) {
+        let asked = self.machine.asked.lock();
+        let mut asked = asked.unwrap_or_else(PoisonError::into_inner);
+        asked.answers.clear();
     }
 
     /// Asks those that `choose` gives labels, with something else that it knows of them. It gets each mount and its place
     /// below the root of the machine. Of several with the same labels, the first is asked, but of those at the same place the
     /// last, which covers the others. `None`: it does not answer.
     pub(in crate::metrics) fn ask<T>(
-        &mut self,
+        &self,
         mountinfo: &[u8],
         choose: impl Fn(&Mount<'_>, &[u8]) -> Option<(String, T)>,
     ) -> Vec<(String, T, Option<StatFs>)> {
@@ -102,9 +121,16 @@ impl Mounted {
             });
             chosen.push((labels, more));
         }
-        let answers = self.askers.ask(places).into_iter();
-        let both = chosen.into_iter().zip(answers);
-        both.map(|((labels, more), stat)| (labels, more, stat.flatten()))
+        let keys: Vec<_> = places.iter().map(Place::key).collect();
+        let asked = self.machine.asked.lock();
+        let mut asked = asked.unwrap_or_else(PoisonError::into_inner);
+        let Asked { askers, answers } = &mut *asked;
+        places.retain(|place| !answers.contains_key(&place.key()));
+        let new: Vec<_> = places.iter().map(Place::key).collect();
+        let found = askers.ask(places).into_iter().map(Option::flatten);
+        answers.extend(new.into_iter().zip(found));
+        let both = chosen.into_iter().zip(keys);
+        both.map(|((labels, more), key)| (labels, more, answers.get(&key).copied().flatten()))
             .collect()
     }
 }
@@ -138,10 +164,16 @@ fn rank(mount: &Mount<'_>) -> u8 {
 struct Place {
     root: Arc<OwnedFd>,
     /// Below that root.
-    path: std::path::PathBuf,
+    path: PathBuf,
     device: Dev,
     devices: Arc<HashMap<u32, Dev>>,
     rank: u8,
+}
+
+impl Place {
+    fn key(&self) -> (PathBuf, Dev) {
+        (self.path.clone(), self.device)
+    }
 }
 
 impl Question for Place {
@@ -174,4 +206,31 @@ fn mount_id(file: &OwnedFd) -> Option<u32> {
     let text = fs::read_to_string(path).ok()?;
     let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:"));
     id?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_ask_in_a_scrape_have_one_answer() {
+        let machine = Machine::find(None).expect("there is a root");
+        let [first, last] = [(); 2].map(|()| Mounted::new(machine.clone()));
+        let list = fs::read("/proc/self/mountinfo").expect("/proc is mounted");
+        let blocks = |mounted: &Mounted| {
+            let root = |_: &Mount<'_>, point: &[u8]| (point == b"/").then(|| (String::new(), ()));
+            let found = mounted.ask(&list, root);
+            found[0].2.expect("there is a root").f_blocks
+        };
+        first.forget();
+        let _ = blocks(&first);
+        let kept = |stat: &mut Option<StatFs>| {
+            stat.as_mut().expect("it has answered").f_blocks = u64::MAX;
+        };
+        let asked = machine.asked.lock();
+        asked.expect("no panic").answers.values_mut().for_each(kept);
+        assert_eq!(blocks(&last), u64::MAX);
+        last.forget();
+        assert_ne!(blocks(&first), u64::MAX);
+    }
 }

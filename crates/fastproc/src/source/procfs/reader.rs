@@ -15,7 +15,7 @@ use crate::{
     },
     records::{
         fields::Fields,
-        record::{Io, Record, ThreadRecord},
+        record::{Cpu, Io, Record, ThreadRecord},
     },
     text::{Units, io, schedstat, stat, statm, status},
 };
@@ -35,6 +35,8 @@ pub(super) struct Reader {
     /// A record for reading only a part of one.
     scratch: Box<Record>,
     scratch_pool: Vec<u64>,
+    /// Whether the kernel counts what threads wait: it has done so for one of this snapshot.
+    counts_waits: bool,
 }
 
 impl Reader {
@@ -58,6 +60,7 @@ impl Reader {
             tids: Vec::new(),
             scratch: Box::default(),
             scratch_pool: Vec::new(),
+            counts_waits: false,
         }
     }
 
@@ -73,6 +76,8 @@ impl Reader {
     pub(super) fn begin(&mut self) {
         self.cgroups.forget();
         self.kept.begin();
+        // It can be switched off.
+        self.counts_waits = false;
     }
 
     /// Reads a process into a fresh `record`. Returns whether the process exists.
@@ -305,15 +310,24 @@ impl Reader {
         )
     }
 
-    /// What a thread waited. Kernels may lack the file.
-    fn waits(&mut self, pid: u32, tid: Option<u32>) -> Result<Option<schedstat::Waits>, Error> {
+    /// What a thread waited. Kernels may lack the file. One that counts says three zeros of a thread that has never run.
+    fn waits(
+        &mut self,
+        pid: u32,
+        tid: Option<u32>,
+        cpu: &Cpu,
+    ) -> Result<Option<schedstat::Waits>, Error> {
         let name = "schedstat";
         let found = self.files.read(FilePath { pid, tid, name }, None)?;
         let parsed = found.try_map(|text| {
             schedstat::parse(text).map_err(|source| Error::Parse { pid, source })
         })?;
         Ok(match parsed {
-            Found::Text(waits) => waits,
+            Found::Text(waits) => {
+                self.counts_waits |= waits.is_some();
+                let has_never_run = self.counts_waits && (cpu.utime_ns, cpu.stime_ns) == (0, 0);
+                waits.or(has_never_run.then_some(schedstat::Waits::NONE))
+            }
             Found::Nothing | Found::Denied => None,
         })
     }
@@ -327,11 +341,11 @@ impl Reader {
     ) -> Result<(), Error> {
         let cpu = &mut record.cpu;
         if record.identity.num_threads == 1 {
-            if let Some(waits) = self.waits(pid, None)? {
+            if let Some(waits) = self.waits(pid, None, cpu)? {
                 (cpu.run_delay_ns, cpu.timeslices) = (waits.run_delay_ns, waits.timeslices);
             }
         } else {
-            // A thread that has never run has none.
+            // A thread that was met before all that have run has none.
             let known = threads
                 .iter()
                 .filter_map(|thread| thread.run_delay_ns().zip(thread.timeslices()));
@@ -374,7 +388,7 @@ impl Reader {
                     continue;
                 }
                 if self.fields.contains(Fields::CPU)
-                    && let Some(waits) = self.waits(pid, Some(tid))?
+                    && let Some(waits) = self.waits(pid, Some(tid), &record.cpu)?
                 {
                     (thread.run_delay_ns, thread.timeslices) =
                         (waits.run_delay_ns, waits.timeslices);
