@@ -128,12 +128,8 @@ impl Containers {
                 read.insert(container.id, container.teller());
             }
         }
-<<<<<<< HEAD
-        // If a process has entered another network since the last update, what was read may be of that one.
-=======
         self.text = text;
-        // If a process has entered another network since the last look, what was read may be of that one.
->>>>>>> origin/mendcg
+        // If a process has entered another network since the last update, what was read may be of that one.
         for (id, kept) in &mut self.kept {
             let now = kept.opened.network().ok();
             if std::mem::replace(&mut kept.network, now) != now
