@@ -207,6 +207,19 @@ mod tests {
     }
 
     #[test]
+    fn short_times_have_three_digits_and_their_unit() {
+        for (nanoseconds, text) in [
+            (999_499, "999us"),
+            (1_500_000, "1.5ms"),
+            (25_400_000, "25ms"),
+            (1_500_000_000, "1.50s"),
+            (61_230_000_000, "1:01.23"),
+        ] {
+            assert_eq!(written(|to| write_short_time(nanoseconds, to)), text);
+        }
+    }
+
+    #[test]
     fn times_show_what_matters() {
         for (milliseconds, text) in [
             (0, "0:00.00"),

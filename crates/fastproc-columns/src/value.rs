@@ -364,6 +364,13 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_numbers_is_searched_as_it_is_written() {
+        let mut scratch = b"earlier".to_vec();
+        let text = Value::Numbers(&[7, 12]).text(&mut scratch);
+        assert_eq!(text, Some(b"7,12".as_slice()));
+    }
+
+    #[test]
     fn arguments_end_at_nul() {
         let all = |bytes: &'static [u8]| arguments(line(bytes)).collect::<Vec<_>>();
         assert_eq!(all(b"a\0b c\0"), [b"a".as_slice(), b"b c"]);

@@ -101,6 +101,8 @@ fn golden_ps_writes_the_tables_of_ps1() {
             "ps -N -u root -o pid,user,comm",
             "ps -t pts/0,tty1 -o pid,tty,comm",
             "ps --ppid 2 -o pid,comm",
+            "ps -g www-data -o pid,group,comm",
+            "ps -G www-data -o pid,rgroup,comm",
             "ps -p 1202,1 -O rss",
             "ps f -u anna",
             "ps r -e -o pid,stat,comm",

@@ -475,12 +475,14 @@ mod tests {
         let five = [
             (Some(5), Some(0.5)),
             (None, Some(9.0)),
-            (Some(5), None),
             (Some(5), Some(0.25)),
+            (Some(7), Some(0.25)),
+            (Some(7), None),
         ];
         let members = count(&five).expect("one is known");
-        assert_eq!((members.of(5), members.of(6)), (3, 0));
+        assert_eq!((members.of(5), members.of(6), members.of(7)), (2, 0, 2));
         assert_eq!((members.wait(5), members.wait(6)), (Some(0.75), Some(0.0)));
+        assert_eq!(members.wait(7), None, "what one of them waited is unknown");
         assert!(count(&[(None, None), (None, Some(1.0))]).is_none());
         let members = count(&[(Some(5), None)]).expect("one is known");
         assert_eq!(members.wait(5), None, "nobody knows what they waited");
