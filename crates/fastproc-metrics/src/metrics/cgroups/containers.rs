@@ -223,7 +223,7 @@ impl Container {
     }
 }
 
-/// Which containers tell of their networks, each of its own, in a fixed order. `None`: one that is unknown, or of the machine.
+/// Which containers report their networks, each of its own, in a fixed order. `None`: one that is unknown, or of the machine.
 fn choose<'a, N: Eq + Hash>(
     containers: impl Iterator<Item = (&'a Container, Option<N>)>,
 ) -> Vec<&'a Container> {

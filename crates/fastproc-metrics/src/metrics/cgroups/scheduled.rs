@@ -85,18 +85,18 @@ impl Scheduled {
             self.add(&parents, id, numbers);
         }
         for before in std::mem::take(&mut self.before) {
-            match find_mut(&mut now, before.first) {
-                Some(same) => self.go_on(&parents, before, same),
-                None => {
-                    self.add(&parents, before.cgroup, known(before.numbers));
-                    self.leave(before, boottime_ns);
-                }
+            if let Some(same) = find_mut(&mut now, before.first) {
+                self.go_on(&parents, before, same);
+            } else {
+                self.add(&parents, before.cgroup, known(before.numbers));
+                self.leave(before, boottime_ns);
             }
         }
         // A snapshot may have missed a process that is back now.
-        let back = |_: &_, (task, _): &mut (Task, u64)| find_mut(&mut now, task.first).is_some();
-        let back: Vec<_> = self.leaving.extract_if(.., back).collect();
-        for (_, (before, _)) in back {
+        let leaving = self.leaving.values().map(|&(task, _)| task);
+        let back = leaving.filter(|task| find_mut(&mut now, task.first).is_some());
+        for before in back.collect::<Vec<_>>() {
+            self.leaving.remove(&before.first.key());
             if let Some(same) = find_mut(&mut now, before.first) {
                 self.add(&parents, before.cgroup, minus(before.numbers));
                 self.go_on(&parents, before, same);
@@ -133,8 +133,7 @@ impl Scheduled {
     /// Waits for the exit of a process that the snapshots do not have any more.
     fn leave(&mut self, task: Task, boottime_ns: u64) {
         if self.leaving.len() < MOST_LEAVING {
-            let key = (task.first.pid, task.first.start_ns);
-            self.leaving.insert(key, (task, boottime_ns));
+            self.leaving.insert(task.first.key(), (task, boottime_ns));
         } else {
             // Its exit must not count all that it did once more.
             self.first_ns = Some(boottime_ns);
@@ -221,6 +220,10 @@ impl Scheduled {
 }
 
 impl First {
+    fn key(self) -> (u32, u64) {
+        (self.pid, self.start_ns)
+    }
+
     fn is_same(self, other: Self) -> bool {
         self.pid == other.pid && is_same_start(self.start_ns, other.start_ns)
     }
