@@ -133,9 +133,9 @@ fn replaced_descriptors_are_never_mixed() {
         }
     }
     stop.store(true, Relaxed);
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().expect("it ends"));
+    for thread in threads {
+        thread.join().expect("the thread does not panic");
+    }
     println!(
         "{judged} records, {} wrong, {retried} read again",
         found.len()
