@@ -6,11 +6,11 @@ use super::{
     Files, Reader,
     error::Error,
     groups::Fields,
-    object::Bpf,
+    object::{Bpf, allocated_files},
     procfs::Procfs,
     tables::{Names, Owned},
 };
-use crate::source::bpf::SECTION;
+use crate::{base::host::running_processes, source::bpf::SECTION};
 
 /// A source of open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,7 @@ pub struct Builder {
     source: Option<Source>,
     pids: Option<Vec<u32>>,
     orphans: bool,
+    once: bool,
     section: Duration,
 }
 
@@ -67,6 +68,7 @@ impl Builder {
             source: None,
             pids: None,
             orphans: false,
+            once: false,
             section: SECTION,
         }
     }
@@ -99,6 +101,13 @@ impl Builder {
         self
     }
 
+    /// Whether there is only one snapshot. Then `/proc` is read by default if that costs less than loading the program: where few
+    /// files are open.
+    pub fn once(mut self, once: bool) -> Self {
+        self.once = once;
+        self
+    }
+
     /// Opens the source.
     ///
     /// # Errors
@@ -111,6 +120,7 @@ impl Builder {
             Some(Source::Bpf) => by_bpf()?,
             Some(Source::Procfs) => procfs()?,
             None if self.pids.is_some() => procfs()?,
+            None if self.once && is_procfs_cheaper() => procfs()?,
             None => match by_bpf() {
                 Ok(reader) => reader,
                 Err(error) => {
@@ -129,6 +139,21 @@ impl Builder {
             names: Names::default(),
         })
     }
+}
+
+/// Descriptors that can be read from `/proc` in the CPU time that it takes to load the program and to walk once.
+const CHEAPER: u32 = 800;
+/// The same time as for a descriptor is needed for as many parts of a process.
+const OF_PROCESS: u32 = 4;
+
+/// Whether reading all files from `/proc` costs less than loading the program.
+fn is_procfs_cheaper() -> bool {
+    let processes = running_processes().unwrap_or(CHEAPER);
+    let files = allocated_files().unwrap_or(CHEAPER);
+    processes
+        .saturating_mul(OF_PROCESS)
+        .saturating_add(files)
+        .lt(&CHEAPER)
 }
 
 #[doc(hidden)]

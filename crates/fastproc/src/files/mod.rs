@@ -148,6 +148,7 @@ impl Files {
             tables,
             names: &self.names,
             orphans: self.orphans.tables(),
+            pids: self.pids.as_deref(),
             began_ns,
         }
     }

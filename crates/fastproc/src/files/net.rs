@@ -4,14 +4,12 @@ use std::{collections::HashMap, fs::File};
 
 use super::{
     object::layout::Socket,
-    socket::{AF_INET, AF_INET6, AF_UNIX, DATAGRAM, LISTEN, STREAM, TCP, UDP},
+    socket::{
+        AF_INET, AF_INET6, AF_UNIX, DATAGRAM, ICMP, ICMP6, LISTEN, RAW, STREAM, TCP, UDP, UDPLITE,
+    },
 };
 use crate::base::{proc_root, whole_file::read_whole};
 
-const RAW: u8 = 3;
-const UDPLITE: u32 = 136;
-const ICMP: u32 = 1;
-const ICMP6: u32 = 58;
 /// Files, with the family, the type and the protocol of their sockets. A raw socket has its protocol in place of a port.
 const INET: [(&str, u8, u8, u32); 10] = [
     ("tcp", AF_INET, STREAM, TCP),

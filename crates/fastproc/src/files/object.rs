@@ -222,16 +222,19 @@ impl Bpf {
     }
 }
 
+/// The number of open files of the machine. Processes may share each.
+pub(super) fn allocated_files() -> Option<u32> {
+    let text = fs::read_to_string(proc_root::path("/proc/sys/fs/file-nr")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
 impl Capacity {
     /// A guess: processes share few files.
     fn expected(fields: Fields) -> Self {
-        let allocated = fs::read_to_string(proc_root::path("/proc/sys/fs/file-nr"));
-        let allocated = allocated.ok().and_then(|text| {
-            let mut words = text.split_ascii_whitespace();
-            words.next()?.parse::<u32>().ok()
-        });
         let processes = running_tasks().unwrap_or(1000);
-        let files = allocated.unwrap_or(10_000).saturating_add(3 * processes);
+        let files = allocated_files()
+            .unwrap_or(10_000)
+            .saturating_add(3 * processes);
         let files = files.saturating_add(files / 4);
         let only = |group, count: u32| if fields.intersects(group) { count } else { 1 };
         Self {

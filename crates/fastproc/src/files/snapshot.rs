@@ -24,6 +24,8 @@ pub struct Snapshot<'a> {
     pub(super) tables: Tables<'a>,
     pub(super) names: &'a Names,
     pub(super) orphans: Tables<'a>,
+    /// The only processes to show.
+    pub(super) pids: Option<&'a [u32]>,
     pub(super) began_ns: u64,
 }
 
@@ -90,9 +92,12 @@ impl Device {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Every process, in the order in which the source met them.
-    pub fn processes(self) -> impl ExactSizeIterator<Item = Holder<'a>> {
-        self.tables.processes.iter().map(move |record| Holder {
+    /// Every process that was asked for, in the order in which the source met them.
+    pub fn processes(self) -> impl Iterator<Item = Holder<'a>> {
+        let is_shown =
+            move |record: &&ProcessRecord| self.pids.is_none_or(|pids| pids.contains(&record.tgid));
+        let shown = self.tables.processes.iter().filter(is_shown);
+        shown.map(move |record| Holder {
             record,
             snapshot: self,
         })

@@ -49,18 +49,21 @@ const FAMILIES: [(u8, &str); 12] = [
 ];
 pub(super) const STREAM: u8 = 1;
 pub(super) const DATAGRAM: u8 = 2;
-const RAW: u8 = 3;
+pub(super) const RAW: u8 = 3;
 const SEQPACKET: u8 = 5;
 pub(super) const TCP: u32 = 6;
 pub(super) const UDP: u32 = 17;
+pub(super) const ICMP: u32 = 1;
+pub(super) const ICMP6: u32 = 58;
+pub(super) const UDPLITE: u32 = 136;
 const PROTOCOLS: [(u32, &str); 8] = [
-    (1, "icmp"),
+    (ICMP, "icmp"),
     (TCP, "tcp"),
     (UDP, "udp"),
     (33, "dccp"),
-    (58, "icmp6"),
+    (ICMP6, "icmp6"),
     (132, "sctp"),
-    (136, "udplite"),
+    (UDPLITE, "udplite"),
     // Wider than the number in the protocol's header.
     (262, "mptcp"),
 ];
@@ -144,12 +147,12 @@ impl<'a> Socket<'a> {
     /// Bytes that the process has not read yet; of a listening TCP socket, connections that it has not accepted. `None`: the
     /// kernel keeps no such number.
     pub fn receive_queue(self) -> Option<u32> {
-        self.is_inet().then_some(self.record.rxq)
+        self.has_queues().then_some(self.record.rxq)
     }
 
     /// Bytes that were not sent or not acknowledged yet.
     pub fn send_queue(self) -> Option<u32> {
-        self.is_inet().then_some(self.record.txq)
+        self.has_queues().then_some(self.record.txq)
     }
 
     /// The user who made it. `None`: the text does not tell it.
@@ -160,6 +163,12 @@ impl<'a> Socket<'a> {
     /// The inode number of its network namespace; `None` if it is not known.
     pub fn network_namespace(self) -> Option<u32> {
         Some(self.record.netns).filter(|&number| number != 0)
+    }
+
+    /// Other protocols keep their queues elsewhere.
+    fn has_queues(self) -> bool {
+        let is_known = matches!(self.protocol(), TCP | UDP | UDPLITE | ICMP | ICMP6);
+        self.is_inet() && (is_known || self.socket_type() == RAW)
     }
 
     fn is_inet(self) -> bool {
