@@ -41,12 +41,16 @@ static __always_inline int put_before(const void *name, u64 length, char first)
 
 	if (!p || length >= MOST_NAME || run.text_end - run.text_at + length >= MOST_TEXT)
 		return 0;
-	at -= length;
+	/* the verifier must see the bounds in the registers that are used */
+	at = (at - length) & (FILES_PIECE - 1);
+	length &= MOST_NAME - 1;
 	asm volatile("" : "+r"(at), "+r"(length));
-	at &= FILES_PIECE - 1;
-	if (at > FILES_PIECE - MOST_NAME || !at)
+	if (at > FILES_PIECE - MOST_NAME)
 		return 0;
-	bpf_probe_read_kernel(p->bytes + at, length & (MOST_NAME - 1), name);
+	asm volatile("" : "+r"(at));
+	if (length > MOST_NAME - 1)
+		return 0;
+	bpf_probe_read_kernel(p->bytes + at, length, name);
 	if (first) {
 		at--;
 		p->bytes[at & (FILES_PIECE - 1)] = first;
