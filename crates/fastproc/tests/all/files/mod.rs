@@ -8,14 +8,17 @@ use std::{
     collections::BTreeMap,
     fs,
     os::fd::AsRawFd,
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
 
 use fastproc::files::{
-    Address, Device, Fields, File, Files, Holder, Kind, Mode, Slot, Snapshot, Source,
+    Address, Device, Error, Fields, File, Files, Holder, Kind, Mode, Slot, Snapshot, Source,
 };
-use fastproc_testbed::{Options, Testbed, as_user_with, gate, needs, own_process};
+use fastproc_testbed::{
+    Folder, Options, READS_BY_BPF, Testbed, as_user_with, gate, name_of, needs, own_process,
+};
 use rustix::process::getpid;
 
 use self::{odd::Odd, said::Said};
@@ -302,23 +305,88 @@ fn a_user_sees_the_files_of_its_own_processes_and_how_many_others_have() {
         assert_eq!(other.open(), told.then_some(size as u32));
         return;
     }
-    let test = std::env::current_exe().expect("a test has a file");
-    let copy = fastproc_testbed::Folder::new("files-of-nobody");
-    let program = copy.join("test");
-    fs::copy(test, &program).expect("there is room");
-    let name = fastproc_testbed::name_of(
+    run_as_nobody(
         a_user_sees_the_files_of_its_own_processes_and_how_many_others_have,
+        "-all",
     );
-    let mut command = as_user_with(NOBODY, "-all", &program);
-    command.args(["--exact", name, "--nocapture"]);
+}
+
+/// Runs a test again as nobody, with these capabilities, and tells it this process.
+fn run_as_nobody<T: Fn()>(test: T, capabilities: &str) {
+    let folder = Folder::new("files-of-nobody");
+    let program = folder.join("test");
+    let own = std::env::current_exe().expect("a test has a file");
+    fs::copy(own, &program).expect("there is room");
+    let mut command = as_user_with(NOBODY, capabilities, &program);
+    command.args(["--exact", name_of(test), "--nocapture"]);
     command.env("FASTPROC_FILES_OF", own_pid().to_string());
     let output = command.output().expect("setpriv is there");
+    let said = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
     );
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}
+
+/// Programs read without the kernel's checks, so they are only for a reader that the kernel would show everything.
+#[test]
+fn a_user_who_loads_programs_is_not_shown_the_files_of_others() {
+    needs!(gate::bpf(), gate::programs(&["setpriv"]));
+    if std::env::var_os("FASTPROC_FILES_OF").is_none() {
+        run_as_nobody(
+            a_user_who_loads_programs_is_not_shown_the_files_of_others,
+            READS_BY_BPF,
+        );
+        return;
+    }
+    let opened = Files::builder().source(Some(Source::Bpf)).open();
+    assert!(matches!(opened, Err(Error::NotPermitted)), "{opened:?}");
+    let files = Files::builder().open().expect("/proc is there");
+    assert_eq!(files.source(), Source::Procfs);
+}
+
+/// stat(2) shows other devices and inode numbers of an overlay than the kernel keeps in its inodes.
+#[test]
+fn an_overlay_has_the_device_of_stat_or_none() {
+    needs!(gate::bpf());
+    let folder = Folder::in_memory("files-overlay");
+    let parts = ["lower", "upper", "work", "merged"].map(|name| folder.join(name));
+    for part in &parts {
+        fs::create_dir(part).expect("the folder is new");
+    }
+    let [lower, upper, work, merged] = parts;
+    fs::write(lower.join("file"), "content").expect("there is room");
+    let option = |name: &str, path: &Path| format!("{name}dir={}", path.display());
+    let options = [("lower", &lower), ("upper", &upper), ("work", &work)];
+    let options = options.map(|(name, path)| option(name, path)).join(",");
+    let mounted = Command::new("mount")
+        .args(["-t", "overlay", "overlay", "-o", &options])
+        .arg(&merged)
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        gate::skipped("an overlay cannot be mounted here");
+        return;
+    }
+    let file = fs::File::open(merged.join("file")).expect("the file exists");
+    let slot = Slot::Descriptor(file.as_raw_fd() as u32);
+    let find = |fields| {
+        let mut files = open(Source::Bpf, fields);
+        let holder = process(files.snapshot().expect("a snapshot"), own_pid());
+        let found = by_number(holder)[&slot];
+        let said = Said::read(own_pid(), slot).expect("it is open");
+        let differences = said.differences(found);
+        (
+            found.device().is_some(),
+            found.inode().is_some(),
+            differences,
+        )
+    };
+    let with_stat = find(Fields::all());
+    let (has_device, has_inode, _) = find(Fields::FILES | Fields::PATHS);
+    drop(file);
+    let _ = Command::new("umount").arg(&merged).status();
+    assert_eq!(with_stat, (true, true, vec![]));
+    assert_eq!((has_device, has_inode), (false, false));
 }
 
 /// Every process of the machine, as far as its files do not change meanwhile.
