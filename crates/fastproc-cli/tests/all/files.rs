@@ -4,9 +4,10 @@ use std::{
     fs::{self, File},
     io::{Read, Write},
     net::TcpListener,
+    process::{Command, Stdio},
 };
 
-use fastproc_testbed::{Folder, gate};
+use fastproc_testbed::{Folder, gate, wait_until};
 use serde_json::Value;
 
 use crate::common::{output, run};
@@ -62,10 +63,20 @@ fn files_answers_its_questions() {
         assert_eq!((&row["mode"], &row["pos_bytes"]), (&"w".into(), &5.into()));
         assert_eq!(row["pid"].to_string(), pid);
 
-        let counted = rows(&["files", &source, "--count", "--filter", &of_pid]);
-        let listed = rows(&["files", &source, &pid, "--filter", "held_as == fd"]);
+        // This process opens more in other tests.
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn();
+        let mut child = child.expect("cat is everywhere");
+        let of_child = child.id().to_string();
+        wait_until("cat to run", || {
+            fs::read(format!("/proc/{of_child}/comm")).is_ok_and(|name| name == b"cat\n")
+        });
+        let filter = format!("pid == {of_child}");
+        let counted = rows(&["files", &source, "--count", "--filter", &filter]);
+        let listed = rows(&["files", &source, &of_child, "--filter", "held_as == fd"]);
         let fds = counted[0]["fds"].as_u64().expect("it is known");
         assert_eq!(fds, listed.len() as u64, "{source}");
+        drop(child.stdin.take());
+        child.wait().expect("cat ends with its input");
 
         let lines = output(&["files", &source, &pid, "-F", "pfan"]);
         let of_file = format!("\naw\nn{}\n", path("kept"));
