@@ -201,7 +201,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     // Before privileges are dropped, and before any signal can be missed.
     let stops = Stops::new()?;
     let host = Host::read()?;
-    known::check(looked_at.into_iter(), args.execs)?;
+    let mut lookup = Lookup::new(&host, true)?;
+    known::check(looked_at.into_iter(), args.execs, &mut lookup)?;
     let began_ns = now_ns(&host);
     let mut feed = Feed::open(args.execs, cmdlines)?;
     privileges::drop()?;
@@ -215,7 +216,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     };
     // A service hides what this user may not see.
     let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();
-    let mut lookup = Lookup::new(&host, sees_all)?;
+    lookup.sees_all = sees_all;
     lookup.set_time(0);
     let keeps = gathered.is_some() && !args.summary;
     let mut stream = Stream {

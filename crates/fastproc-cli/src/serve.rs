@@ -289,6 +289,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some((service, taken)) if args.socket.no_metrics => {
             descriptors::raise_limit(taken)?;
             give_up_root(args, &[service.source()], true)?;
+            // A refusal costs others a short wait, and no values.
+            let _ = fastproc::give_way();
             confine();
             say(&args.socket.start_line(&service));
             socket::run(service)
@@ -388,6 +390,7 @@ fn serve_metrics(
         .collect();
     give_up_root(args, &sources, proc_of_others)?;
     let (scrapes, serving) = exporter.begin(&listeners)?;
+    let _ = fastproc::give_way();
     signals::leave_to_other_threads()?;
     drop(listeners);
     if signals.leave_to_exporter() {

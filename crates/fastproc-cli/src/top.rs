@@ -288,6 +288,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     if let Some(format) = format.and_then(|format| format.to_possible_value()) {
         return write_as_ps(&args, format.get_name());
     }
+    // A refusal costs others a short wait, and no values.
+    let _ = fastproc::give_way();
     let is_text = args.batch || args.once;
     let missing = args.settings.as_ref().filter(|path| !path.exists());
     if let Some(path) = missing.filter(|_| is_text) {

@@ -51,7 +51,7 @@ pub use filter::{Filter, FilterError, equal_to, parse_date};
 pub use names::Names;
 pub use row::{Event, Lookup, Row};
 pub use sort::{RowList, Sort, Sorter};
-pub use tree::{Branch, Forest, forest};
+pub use tree::{Branch, Forest, forest, with_ancestors};
 pub use value::{Kind, Unit, Value, arguments};
 #[doc(hidden)]
 pub use {

@@ -1,8 +1,11 @@
 //! Rows below their parents.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::{
     field::{Processes, Subject},
     row::Row,
+    sort::RowList,
 };
 
 /// Levels that are drawn. Deeper branches do not move further to the right, so a long chain of processes does not make
@@ -167,6 +170,22 @@ pub fn forest(rows: &[Row<'_>]) -> Vec<(usize, Vec<u8>)> {
         (branch.at as usize, drawn)
     });
     drawn.collect()
+}
+
+/// Rows, and their ancestors among all rows.
+pub fn with_ancestors<'a, S: Subject>(
+    mut rows: Vec<S::Row<'a>>,
+    all: &(impl RowList<'a, S> + ?Sized),
+) -> Vec<S::Row<'a>> {
+    let all = (0..all.len()).map(|at| all.row(at));
+    let all: BTreeMap<S::Id, S::Row<'_>> = all.map(|row| (S::id(&row), row)).collect();
+    let mut known: BTreeSet<S::Id> = rows.iter().map(S::id).collect();
+    for at in 0.. {
+        let Some(row) = rows.get(at) else { break };
+        let parent = all.get(&S::parent(row));
+        rows.extend(parent.filter(|parent| known.insert(S::id(parent))));
+    }
+    rows
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const ARCH: (u32, u32) = (0xc000_00b7, u32::MAX);
 const ARCH: (u32, u32) = (0xc000_00f3, u32::MAX);
 
 /// Refused altogether: executing a program, opening a file in ways whose flags a filter cannot see, reaching into other
-/// processes, and changing anything that has a path.
+/// processes, changing anything that has a path, and another scheduling policy.
 const FORBIDDEN: &[c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -47,6 +47,8 @@ const FORBIDDEN: &[c_long] = &[
     libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
     REMOVEXATTRAT,
+    // The units allow it for the time slice, which is set by now.
+    libc::SYS_sched_setattr,
 ];
 
 /// The same by system calls that newer architectures lack.

@@ -16,6 +16,10 @@ use crate::machine::{Cpu, Gauge, Machine};
 
 /// How old interrupt counts may be: exact ones would cost more than everything else.
 const INTERRUPT_AGE: Duration = Duration::from_millis(500);
+/// Samples that follow one another so soon are cheaper by BPF…
+const OFTEN: Duration = Duration::from_millis(100);
+/// …and so many in a row promise that there will be thousands: loading the programs costs as much as they save in 2,500.
+const MANY: u32 = 50;
 /// How old memory and load may be. The kernel itself does not update them more often than this.
 const TEXT_AGE: Duration = Duration::from_millis(400);
 
@@ -62,10 +66,37 @@ const PRESSURE: [(&str, Gauge, Option<Gauge>); 3] = [
     ("/proc/pressure/io", Gauge::IoSome, Some(Gauge::IoFull)),
 ];
 
+/// How fast samples follow one another.
+#[derive(Debug, Default)]
+struct Pace {
+    before: Option<Instant>,
+    /// How many in a row came soon after the one before.
+    soon: u32,
+}
+
+impl Pace {
+    /// Counts a sample, and tells whether programs pay back what loading them costs.
+    fn is_high(&mut self, now: Instant) -> bool {
+        let before = self.before.replace(now);
+        let is_soon = before.is_some_and(|before| now - before < OFTEN);
+        self.soon = if is_soon { self.soon + 1 } else { 0 };
+        self.soon >= MANY
+    }
+}
+
+fn reader(bpf: bool) -> Result<Reader, counters::Error> {
+    let options = counters::Options::new().bpf(bpf).readers(1);
+    let counters: Counters = options.stat_irqs_latency(INTERRUPT_AGE).open()?;
+    Ok(counters.reader())
+}
+
 /// Reads the machine repeatedly.
 #[derive(Debug)]
 pub struct Sampler {
     reader: Reader,
+    /// Whether BPF may be tried, if it pays.
+    may_load: bool,
+    pace: Pace,
     /// A kernel without PSI lacks these files.
     pressure: [Option<File>; 3],
     texts_at: Option<Instant>,
@@ -77,12 +108,12 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Opens the counters, with BPF programs or without.
+    /// Opens the counters as texts. With `bpf`, they are read by programs once samples are frequent.
     pub fn open(bpf: bool) -> Result<Self, counters::Error> {
-        let options = counters::Options::new().bpf(bpf).readers(1);
-        let counters: Counters = options.stat_irqs_latency(INTERRUPT_AGE).open()?;
         Ok(Self {
-            reader: counters.reader(),
+            reader: reader(false)?,
+            may_load: bpf,
+            pace: Pace::default(),
             pressure: PRESSURE.map(|(path, ..)| File::open(proc_root::path(path)).ok()),
             texts_at: None,
             bytes: None,
@@ -93,6 +124,13 @@ impl Sampler {
 
     /// Updates `machine`. If a file cannot be read, its numbers are unknown.
     pub fn sample(&mut self, machine: &mut Machine) {
+        let now = Instant::now();
+        if self.pace.is_high(now) && std::mem::take(&mut self.may_load) {
+            // The texts stay good if the programs cannot be loaded.
+            if let Ok(reader) = reader(true) {
+                self.reader = reader;
+            }
+        }
         let sample = self.reader.collect(Want::STAT).ok();
         let stat = sample.map(|sample| &sample.stat);
         machine.total = stat.map(|stat| stat.total.ns).unwrap_or_default();
@@ -108,7 +146,6 @@ impl Sampler {
         let calendar = frozen::system_time().duration_since(UNIX_EPOCH);
         let calendar = calendar.map(|time| time.as_nanos() as u64);
         machine.set(Gauge::Calendar, calendar.ok());
-        let now = Instant::now();
         self.pressure(machine);
         if self.texts_at.is_none_or(|at| now - at >= TEXT_AGE) {
             self.texts_at = Some(now);
@@ -299,6 +336,24 @@ fn number(digits: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_pay_only_for_many_samples_in_a_row() {
+        let mut pace = Pace::default();
+        let mut now = Instant::now();
+        let mut high_after = |pause: Duration, samples: u32| {
+            (0..samples)
+                .filter(|_| {
+                    now += pause;
+                    pace.is_high(now)
+                })
+                .count()
+        };
+        assert_eq!(high_after(Duration::from_secs(1), 1000), 0);
+        assert_eq!(high_after(Duration::from_millis(20), MANY - 1), 0);
+        assert_eq!(high_after(Duration::from_secs(1), 1), 0);
+        assert_eq!(high_after(Duration::from_millis(20), MANY), 1);
+    }
 
     #[test]
     fn pressure_is_the_total_of_its_line() {

@@ -71,6 +71,7 @@ mod snapshot;
 pub mod source;
 pub mod text;
 
+pub use base::slice::give_way;
 pub use base::{
     cgroup_root,
     error::Error,

@@ -3,19 +3,23 @@
 use fastproc::{Cmdline, Fields, Host, difference::Ended, exits::Exit, record::Io};
 use fastproc_columns::{FIELDS, Field, Lookup, Row, Value};
 
-use crate::{Failure, paragraphs};
+use crate::paragraphs;
 
 /// A field that no exited process has.
 #[derive(Debug, thiserror::Error)]
 #[error("{name} is not known of an exited process; these fields are:\n{known}")]
-struct Unknown {
+pub struct Unknown {
     name: &'static str,
     known: String,
 }
 
 /// Checks that an exited process can have all of these fields.
-pub fn check(mut fields: impl Iterator<Item = &'static Field>, execs: bool) -> Result<(), Failure> {
-    let known = known(execs)?;
+pub fn check(
+    mut fields: impl Iterator<Item = &'static Field>,
+    execs: bool,
+    lookup: &mut Lookup,
+) -> Result<(), Unknown> {
+    let known = known(execs, lookup);
     let is_known = |field: &Field| known.iter().any(|known| known.name == field.name);
     let Some(unknown) = fields.find(|field| !is_known(field)) else {
         return Ok(());
@@ -24,25 +28,27 @@ pub fn check(mut fields: impl Iterator<Item = &'static Field>, execs: bool) -> R
     Err(Unknown {
         name: unknown.name,
         known: paragraphs::wrap(" ".into(), known, 2, 78),
-    }
-    .into())
+    })
 }
 
 /// The fields that an exited process can have; all where that cannot be found out.
 pub fn listed() -> Vec<&'static Field> {
-    known(false).unwrap_or_else(|_| FIELDS.iter().collect())
+    let lookup = Host::read().and_then(|host| Lookup::new(&host, true));
+    lookup.map_or_else(
+        |_| FIELDS.iter().collect(),
+        |mut lookup| known(false, &mut lookup),
+    )
 }
 
 /// The fields that an exited process can have, and with `execs` one that executes a program.
-fn known(execs: bool) -> Result<Vec<&'static Field>, Failure> {
-    let mut lookup = Lookup::new(&Host::read()?, true)?;
+fn known(execs: bool, lookup: &mut Lookup) -> Vec<&'static Field> {
     let may_be_known = |field: &&Field| {
         // A process that executed a program is still in /proc, where fields of no group are read. The fields of a cgroup
         // are found by its id, while it exists.
         let may_be_read = execs && field.needs.is_empty() || field.needs == Fields::CGROUP;
-        may_be_read || is_known(field, &mut lookup)
+        may_be_read || is_known(field, lookup)
     };
-    Ok(FIELDS.iter().filter(may_be_known).collect())
+    FIELDS.iter().filter(may_be_known).collect()
 }
 
 /// Whether the field has a value for an exit with all that an exit can have.
@@ -86,7 +92,9 @@ mod tests {
                 _ => format!("{name} > 1"),
             };
             let filter: Filter = text.parse().unwrap_or_else(|error| panic!("{error}"));
-            check(filter.fields().into_iter(), execs)
+            let host = Host::read().expect("the host is read");
+            let mut lookup = Lookup::new(&host, true).expect("its users are read");
+            check(filter.fields().into_iter(), execs, &mut lookup)
         };
         for field in KNOWN.split_whitespace().filter(|&field| field != "cmdline") {
             assert!(checked(field, false).is_ok(), "{field}");

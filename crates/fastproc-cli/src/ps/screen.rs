@@ -1,9 +1,9 @@
 //! Shows a snapshot: selects, sorts and writes its rows.
 
-use std::collections::{HashMap, HashSet};
-
 use fastproc::{Baseline, Snapshot, exits::Exit, record::Record};
-use fastproc_columns::{Filter, Lookup, Row, RowList, Sort, Sorter, forest};
+use fastproc_columns::{
+    Filter, Lookup, Processes, Row, RowList, Sort, Sorter, forest, with_ancestors,
+};
 
 use super::{ps1, selection::Selection, summary::Summary};
 use crate::{
@@ -80,7 +80,7 @@ impl Screen {
         let mut top = self.top.min(room);
         if let Some(pick) = &self.pick {
             let first = self.sorter.first(pick, self.top, &rows, &mut self.lookup);
-            rows = Selected::These(with_ancestors(first.collect(), &rows));
+            rows = Selected::These(with_ancestors::<Processes>(first.collect(), &rows));
             top = room;
         }
         // In a tree or a list any row may come first.
@@ -184,19 +184,6 @@ impl Screen {
         }
         Selected::These(rows)
     }
-}
-
-/// Rows, and their ancestors among all rows.
-fn with_ancestors<'a>(mut rows: Vec<Row<'a>>, all: &impl RowList<'a>) -> Vec<Row<'a>> {
-    let all = (0..all.len()).map(|at| all.row(at));
-    let all: HashMap<u32, Row<'_>> = all.map(|row| (row.process.pid(), row)).collect();
-    let mut known: HashSet<u32> = rows.iter().map(|row| row.process.pid()).collect();
-    for at in 0.. {
-        let Some(row) = rows.get(at) else { break };
-        let parent = all.get(&row.process.identity().ppid);
-        rows.extend(parent.filter(|parent| known.insert(parent.process.pid())));
-    }
-    rows
 }
 
 /// The rows to show.

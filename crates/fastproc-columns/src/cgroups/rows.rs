@@ -7,8 +7,8 @@ use fastproc::cgroups::{Baseline, Cgroup, Changes, Snapshot, StatLine, record::M
 use super::{Cgroups, Filter, Lookup, Sort};
 use crate::{
     Forest, Sorter,
-    field::Subject as _,
     value::{Unit, Value},
+    with_ancestors,
 };
 
 /// The number of processes of each cgroup, without its descendants.
@@ -284,13 +284,8 @@ impl<'a> Rows<'a> {
     pub fn keep_first(&mut self, sort: &Sort, top: usize) {
         let mut sorter = Sorter::default();
         let first = sorter.first(sort, top, self.rows.as_slice(), &mut Lookup::default());
-        let mut kept: HashSet<u64> = first.map(|row| row.cgroup.id()).collect();
-        // In reverse order descendants come before their ancestors.
-        for row in self.rows.iter().rev() {
-            if kept.contains(&row.cgroup.id()) {
-                kept.insert(Cgroups::parent(row));
-            }
-        }
+        let kept = with_ancestors::<Cgroups>(first.collect(), self.rows.as_slice());
+        let kept: HashSet<u64> = kept.iter().map(|row| row.cgroup.id()).collect();
         self.rows.retain(|row| kept.contains(&row.cgroup.id()));
         self.nest();
     }

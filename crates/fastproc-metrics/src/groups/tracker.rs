@@ -343,32 +343,32 @@ impl Tracker {
         self.processes.clear();
         let regrouping = self.regrouping;
         let was_missing = std::mem::take(&mut self.missing);
+        let processes_before = std::mem::take(&mut self.processes_before);
         let mut before = 0;
         // Those whose group is not decided yet. The others are summed up at once, while their data are in the cache.
         let mut unsettled = Vec::new();
         for (process, changed) in processes {
             let mut known = None;
-            while let Some(&entry) = self
-                .processes_before
+            while let Some(entry) = processes_before
                 .get(before)
                 .filter(|entry| known.is_none() && entry.pid <= process.pid())
             {
                 before += 1;
-                if is_still(&entry, process, changed) {
+                if is_still(entry, process, changed) {
                     known = Some(entry);
                 } else {
-                    self.missing.push(entry);
+                    self.missing.push(*entry);
                 }
             }
             if let Some(entry) = known.filter(|entry| !changed && self.may_stay(moment, entry)) {
-                let tracked = self.stay(moment, entry);
+                let tracked = self.stay(moment, *entry);
                 self.processes.push(tracked);
                 continue;
             }
             let known = known.or_else(|| {
                 let start_ns = process.identity().start_ns;
                 let at = find_missing(&was_missing, process.pid(), start_ns)?;
-                Some(was_missing[at])
+                Some(&was_missing[at])
             });
             let mut tracked = self.track(moment, process, known, describe);
             if tracked.joined || tracked.orphan {
@@ -378,8 +378,8 @@ impl Tracker {
             }
             self.processes.push(tracked);
         }
-        self.missing
-            .extend_from_slice(&self.processes_before[before..]);
+        self.missing.extend_from_slice(&processes_before[before..]);
+        self.processes_before = processes_before;
         self.regrouping = false;
         if self.options.children {
             self.adopt();

@@ -18,8 +18,8 @@ use crate::{
 super::families! {
     BUILD = "fastproc_build_info" Gauge &["version"],
         "1, with the version.";
-    SOURCE = "fastproc_source_info" Gauge &["source", "counters", "sees_all"],
-        "1, with where processes (source: bpf, bpf-iter, procfs) and counters (bpf, procfs) are read from, and whether the kernel shows this exporter everything of every process (sees_all: true, false).";
+    SOURCE = "fastproc_source_info" Gauge &["source", "sees_all"],
+        "1, with where processes are read from (source: bpf, bpf-iter, procfs), and whether the kernel shows this exporter everything of every process (sees_all: true, false).";
     SCAN = "fastproc_scan_duration_seconds" Gauge &[],
         "Time that the snapshot took.";
     TORN = "fastproc_records_torn_total" Counter &[],
@@ -105,8 +105,6 @@ pub struct Own {
     pub stats: Option<SnapshotStats>,
     /// The source of processes.
     pub source: &'static str,
-    /// The source of counters.
-    pub counters: &'static str,
     /// Whether the kernel hides nothing.
     pub sees_all: bool,
     /// Snapshots so far.
@@ -140,9 +138,8 @@ pub fn write_own(text: &mut Exposition, own: &Own, service: Option<&Served>) {
     let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
     text.all(&BUILD, [(version, Value::Whole(1))]);
     let source = format!(
-        "source=\"{}\",counters=\"{}\",sees_all=\"{}\"",
+        "source=\"{}\",sees_all=\"{}\"",
         escape(own.source),
-        escape(own.counters),
         own.sees_all
     );
     text.all(&SOURCE, [(source, Value::Whole(1))]);

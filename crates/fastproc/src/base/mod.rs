@@ -12,6 +12,7 @@ pub(crate) mod namespaces;
 pub(crate) mod plain;
 pub mod proc_root;
 pub mod regular_file;
+pub mod slice;
 pub mod source_kind;
 pub mod terminals;
 mod time_namespace;

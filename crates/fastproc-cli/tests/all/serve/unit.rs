@@ -43,11 +43,12 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
     }
 }
 
-/// In tenths of the exposure level of `systemd-analyze security`.
+/// In tenths of the exposure level of `systemd-analyze security`. 2 of them are for `sched_setattr`, which the process forbids
+/// itself after the time slice is set.
 #[test]
 fn the_units_expose_no_more_than_they_must() {
     needs!(gate::programs(&["systemd-analyze"]));
-    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 20)] {
+    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 21)] {
         let output = Command::new("systemd-analyze")
             .args(["security", "--offline=true", "--no-pager"])
             .arg(format!("--threshold={most}"))

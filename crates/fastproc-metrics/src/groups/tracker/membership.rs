@@ -60,13 +60,13 @@ impl Tracker {
         &mut self,
         moment: Moment,
         process: Process<'_>,
-        known: Option<Tracked>,
+        known: Option<&Tracked>,
         describe: &mut impl Describe,
     ) -> Tracked {
         let identity = process.identity();
         // Only a process that may stay has an unchanged record.
-        let is_named = self.is_to_be_named(moment, identity.start_ns, known.as_ref(), true);
-        let mut tracked = known.unwrap_or_else(|| {
+        let is_named = self.is_to_be_named(moment, identity.start_ns, known, true);
+        let mut tracked = known.copied().unwrap_or_else(|| {
             let born = self
                 .first_ns
                 .is_some_and(|first_ns| identity.start_ns > first_ns);
