@@ -78,10 +78,12 @@ fn without_hidden(command: &Command) -> Command {
 
 /// Writes a man page.
 fn page(command: Command, name: &str, see: &[String], to: &mut impl Write) -> io::Result<()> {
-    let more = command
-        .get_after_long_help()
-        .or(command.get_after_help())
-        .map(ToString::to_string);
+    let more = command.get_after_long_help().or(command.get_after_help());
+    let questions = command.get_before_help();
+    let more = [
+        questions.map(|text| format!("Examples:\n{text}\n\n")),
+        more.map(ToString::to_string),
+    ];
     let has_commands = command.has_subcommands();
     let man = Man::new(command).title(name);
     man.render_title(to)?;
@@ -94,7 +96,7 @@ fn page(command: Command, name: &str, see: &[String], to: &mut impl Write) -> io
     }
     let mut roff = Roff::new();
     roff.control("PP", []);
-    let more = more.unwrap_or_default();
+    let more: String = more.into_iter().flatten().collect();
     let mut lines = more.lines().peekable();
     while let Some(line) = lines.next() {
         if let (Some(heading), 0) = (line.strip_suffix(':'), indentation(line)) {

@@ -8,6 +8,7 @@ mod completed;
 mod doctor;
 mod exits;
 mod failure;
+mod files;
 mod format;
 mod generate;
 mod output;
@@ -65,7 +66,7 @@ struct Cli {
     /// Search this folder of a container runtime for names too, such as a data-root of Docker. Can be repeated.
     #[arg(long, value_name = "FOLDER", global = true, hide_short_help = true)]
     container_root: Vec<PathBuf>,
-    /// Colour the tables of ps, exits and cgroups and the report of doctor; auto: on a terminal.
+    /// Colour the tables of ps, exits, cgroups, files and sockets and the report of doctor; auto: on a terminal.
     #[arg(
         long,
         value_name = "WHEN",
@@ -106,6 +107,8 @@ Examples:
   fastproc top               Show the processes on a screen, as fastproc alone does on a terminal
   fastproc exits             Show processes as they exit
   fastproc cgroups --tree    Show the cgroups and what they use
+  fastproc files --count     List the processes with the most open files
+  fastproc sockets --listen  List who listens where
   fastproc serve             Serve metrics to Prometheus, at 127.0.0.1:9256
   fastproc run -- top        Run the top of procps, with faster reading
   fastproc cat /proc/1/stat  Print the file, rendered from a record
@@ -114,11 +117,8 @@ Examples:
   fastproc --version --json  Report the version and how it was built, for programs
 
 Data:
-  ps, exits, cgroups and top --once write JSON and CSV with exact numbers: --format. Python has the
+  ps, exits, cgroups, files, sockets and top --once write JSON and CSV with exact numbers: --format. Python has the
   same fields as tables for Polars, pandas and Arrow: import fastproc.
-
-Not shown:
-  Connections of processes, and who listens at a port: ss -tulpn lists them.
 
 Durations:
   A duration is a number of seconds, as in 2 or 0.5, or has units (ns, us, ms, s, m, h, d), as in
@@ -126,7 +126,7 @@ Durations:
 
 Exit status:
   0  success; also if the reader of a pipe closed it early
-  1  a negative result: ps, exits and cgroups showed no row, cat could not print a file, verify
+  1  a negative result: ps, exits, cgroups, files and sockets showed no row, cat could not print a file, verify
      found a wrong value or compared nothing, or run --system status found that it is off
   2  the command line is invalid, or the command could not run; standard error has the reason
 
@@ -148,6 +148,8 @@ enum Command {
     Top(Box<top::Args>),
     Exits(Box<exits::Args>),
     Cgroups(Box<cgroups::Args>),
+    Files(Box<files::Args>),
+    Sockets(Box<files::sockets::Args>),
     Doctor(doctor::Args),
     Verify(verify::Args),
     Cat(cat::Args),
@@ -174,6 +176,8 @@ impl Command {
             Self::Top(args) => top::run(*args),
             Self::Exits(args) => exits::run(*args),
             Self::Cgroups(args) => cgroups::run(&args),
+            Self::Files(args) => files::run(&args),
+            Self::Sockets(args) => files::sockets::run(&args),
             Self::Doctor(args) => doctor::run(&args),
             Self::Verify(args) => verify::run(&args),
             Self::Cat(args) => cat::run(&args),

@@ -1,4 +1,4 @@
-//! The columns of tables of processes and of cgroups: fields by name, their values, filters and order.
+//! The columns of tables of processes, cgroups and open files: fields by name, their values, filters and order.
 //!
 //! All programs that show processes (`fastproc ps`, a screen, another language) use the same names:
 //! - [`FIELDS`] has every [`Field`]: its name and aliases as in proc(5) and ps(1), the groups of
@@ -33,6 +33,7 @@ pub mod cgroups;
 mod duration;
 pub mod escape;
 pub mod field;
+pub mod files;
 mod filter;
 mod limits;
 mod names;

@@ -16,7 +16,7 @@ use header::View;
 use rust::Style;
 
 /// The shared headers, each with the prefix of its names, and the view of its record, if it has one.
-const SHARED: [(&str, Style); 6] = [
+const SHARED: [(&str, Style); 7] = [
     (
         "record.h",
         Style {
@@ -56,6 +56,13 @@ const SHARED: [(&str, Style); 6] = [
         "counters.h",
         Style {
             prefix: "counters_",
+            view: None,
+        },
+    ),
+    (
+        "files.h",
+        Style {
+            prefix: "files_",
             view: None,
         },
     ),

@@ -36,15 +36,16 @@
 //!    [`container`] says which container and pod that path is of.
 //! 5. [`counters`] reads those of the machine: `/proc/stat`, `/proc/vmstat`, interrupts.
 //! 6. [`cgroups`] reads the cgroups of version 2: CPU time, memory, I/O and pressure of each.
-//! 7. [`text`] renders the kernel's own files from records, byte for byte, and parses them.
-//! 8. BPF programs read without access checks. If you show records to other users, ask [`access`] what those may
+//! 7. [`files`] reads the open files and sockets of every process.
+//! 8. [`text`] renders the kernel's own files from records, byte for byte, and parses them.
+//! 9. BPF programs read without access checks. If you show records to other users, ask [`access`] what those may
 //!    see.
 //!
 //! Times are in nanoseconds, sizes in bytes. A value that is not known is `None`, never zero. An error says what
 //! was tried, why it failed, and what to do.
 //!
 //! The folder `examples/` has a short program for each: `process_table`, `watch_cpu`, `counters`, `texts`,
-//! `groups` (differences by user) and `threads` (with details).
+//! `groups` (differences by user), `threads` (with details) and `open_files`.
 //!
 //! # Privileges
 //!
@@ -62,6 +63,7 @@ pub mod counters;
 mod details;
 pub mod difference;
 pub mod exits;
+pub mod files;
 mod kernel;
 mod records;
 mod rules;

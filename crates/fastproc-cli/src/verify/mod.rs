@@ -5,6 +5,7 @@ mod aged;
 mod cgroups;
 mod counters;
 mod fields;
+mod files;
 mod processes;
 mod progress;
 mod tally;
@@ -40,6 +41,8 @@ use self::{
 /// byte.
 ///
 /// With --cgroups it compares the files of all cgroups of version 2 in the same way; the kernel's texts are around each snapshot.
+/// With --files it compares every open file with readlink, stat and fdinfo, and the sockets of its network namespace with the
+/// tables in /proc/net.
 ///
 /// The exit status is 0 if nothing was wrong, 1 if a value was wrong or nothing was compared, and 2 if the command could not run.
 #[derive(clap::Args, Clone, Debug)]
@@ -55,6 +58,8 @@ use self::{
       Also print how often each field was compared
   fastproc verify --cgroups
       Compare the values of all cgroups
+  fastproc verify --files
+      Compare the open files and sockets of all processes
   fastproc verify --json | jq '.fields[] | select(.wrong > 0)'
       List the fields that are wrong")]
 pub struct Args {
@@ -78,6 +83,9 @@ pub struct Args {
     /// Compare the cgroups of version 2 instead.
     #[arg(long, conflicts_with_all = ["pids", "stat_irqs_latency", "stat_irqs_latency_ms"])]
     cgroups: bool,
+    /// Compare the open files and sockets of processes instead.
+    #[arg(long, conflicts_with_all = ["cgroups", "stat_irqs_latency", "stat_irqs_latency_ms"])]
+    files: bool,
     /// Also print a table of all fields and lines.
     #[arg(short, long)]
     verbose: bool,
@@ -137,6 +145,9 @@ struct TextRow {
 pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     if args.cgroups {
         return cgroups::run(args);
+    }
+    if args.files {
+        return files::run(args);
     }
     let bpf = args.source.kind() != Some(SourceKind::Procfs);
     // This needs privileges, and comes first, since they are dropped before processes are compared: without them

@@ -14,7 +14,7 @@ fn every_option_is_in_the_man_page_and_the_completions() {
     let shells = ["fastproc.bash", "_fastproc", "fastproc.fish"].map(read);
     let mut options = 0;
     for command in [
-        "ps", "top", "exits", "cgroups", "cat", "doctor", "verify", "serve",
+        "ps", "top", "exits", "cgroups", "files", "sockets", "cat", "doctor", "verify", "serve",
     ] {
         let page = read(&format!("man1/fastproc-{command}.1")).replace("\\-", "-");
         let help = common::output(&[command, "--help"]);

@@ -124,6 +124,36 @@ fn verify_compares_cgroups() {
     assert!(error.contains("choose auto, bpf or procfs"), "{error}");
 }
 
+/// Open files and sockets of this process are right by both sources.
+#[test]
+fn verify_compares_open_files() {
+    needs!(gate::bpf());
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let folder = fastproc_testbed::Folder::new("verified-files");
+    let unix = std::os::unix::net::UnixListener::bind(folder.join("socket"));
+    let pid = std::process::id().to_string();
+    for source in ["bpf", "procfs"] {
+        let arguments = [
+            "verify", "--files", "--json", "--rounds", "2", "-p", &pid, "--source",
+        ];
+        let output = run(Command::new(FASTPROC).args(arguments).arg(source));
+        let report = json(&output);
+        assert_eq!(report["examples"], Value::Array(vec![]), "{source}");
+        assert_eq!(number(&report["wrong"]), 0, "{source}");
+        assert_eq!(report["source"], source);
+        let rows = report["fields"].as_array().expect("rows");
+        for field in ["descriptors", "name", "flags", "socket local", "unix name"] {
+            let row = rows.iter().find(|row| row["field"] == field);
+            let row = row.unwrap_or_else(|| panic!("{source}: {field} was not compared"));
+            assert!(number(&row["equal"]) > 0, "{source}: {row}");
+        }
+        assert!(output.status.success(), "{source}");
+    }
+    drop((listener, unix));
+    let output = run(Command::new(FASTPROC).args(["verify", "--files", "--source", "bpf-iter"]));
+    assert_eq!(output.status.code(), Some(2));
+}
+
 /// Every line of the machine's counters; and interrupt counts that may be a second old are right, kept, and read again.
 #[test]
 fn counters_are_the_kernels_and_interrupt_counts_may_be_a_little_old() {

@@ -4,6 +4,7 @@
 //!   `ps_terminal`
 //! - every table, text and scrape of the machine in `fixtures/`, without privileges: `frozen`
 //! - the running kernel: `live` (every field, source and error), `exits`, `containers`, `pid_namespaces`
+//! - `fastproc files` and `sockets`: `files`
 //! - readers of a service: `service`, `service_exits`, `service_views`
 //! - `fastproc serve` for Prometheus: `serve`; on a terminal: `top`
 //! - every command: `closed_pipe`, `generated` (man pages and completions), `bench`, `package`
@@ -15,6 +16,7 @@ mod closed_pipe;
 mod common;
 mod containers;
 mod exits;
+mod files;
 mod frozen;
 mod generated;
 mod live;

@@ -1,4 +1,4 @@
-//! What tables have rows of: processes or cgroups.
+//! What tables have rows of: processes, cgroups or open files.
 
 use std::fmt::Debug;
 
@@ -18,6 +18,9 @@ pub trait Subject: Copy + Debug + Default + 'static {
 
     /// No groups of fields.
     const NO_FIELDS: Self::Fields;
+
+    /// Whether rows are processes, whose states are letters and whose exit statuses have names.
+    const ARE_PROCESSES: bool = false;
 
     /// All fields, in the order of the help.
     fn fields() -> &'static [Field<Self>];
@@ -55,6 +58,7 @@ impl Subject for Processes {
     type Id = u32;
 
     const NO_FIELDS: fastproc::Fields = fastproc::Fields::empty();
+    const ARE_PROCESSES: bool = true;
 
     fn fields() -> &'static [Field] {
         FIELDS

@@ -292,11 +292,11 @@ impl<'t> Parser<'t> {
                 }
                 self.at = at;
                 let mut value = self.value()?;
-                if field.name == "status" && equality {
+                if S::ARE_PROCESSES && field.name == "status" && equality {
                     let status = hints::status(&value).ok_or((at, Problem::Status))?;
                     value = status.to_vec();
                 }
-                if field.name == "state" && equality && value.len() != 1 {
+                if S::ARE_PROCESSES && field.name == "state" && equality && value.len() != 1 {
                     return Err((at, Problem::State));
                 }
                 Literal::text(value)

@@ -223,7 +223,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{cgroups, counters, exits, kernel::walk, source::bpf};
+    use crate::{cgroups, counters, exits, files, kernel::walk, source::bpf};
 
     /// This crate's build parses the description, clang the headers: both must agree.
     #[test]
@@ -245,6 +245,7 @@ mod tests {
             (&counters::OBJECT, counters::STRUCTURES.to_vec()),
             (&exits::OBJECT, exits::STRUCTURES.to_vec()),
             (&cgroups::OBJECT, of_cgroups),
+            (&files::OBJECT, files::layout::STRUCTURES.to_vec()),
         ];
         for (object, structures) in tasks.into_iter().chain(others) {
             let btf = Btf::from_raw("object", object.bytes)

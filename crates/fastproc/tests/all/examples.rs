@@ -11,7 +11,7 @@ use std::{
 use fastproc_testbed::{Folder, gate, needs};
 
 /// Each example, its arguments, and a part of its output.
-const EXAMPLES: [(&str, &[&str], &str); 6] = [
+const EXAMPLES: [(&str, &[&str], &str); 7] = [
     ("process_table", &[], " NAME\n"),
     // Milliseconds between two snapshots.
     ("watch_cpu", &["20"], " ended\n"),
@@ -19,6 +19,7 @@ const EXAMPLES: [(&str, &[&str], &str); 6] = [
     ("texts", &[], "\nState:\t"),
     ("groups", &[], "uid "),
     ("threads", &[], "cgroup: "),
+    ("open_files", &[], " descriptors "),
 ];
 /// `nobody` of every distribution.
 const NOBODY: u32 = 65534;

@@ -5,6 +5,7 @@
 //!   test processes.
 //! - `opening`, `growth` and `unknown_kernel` open the library where something is missing.
 //! - `exits`, `exits_leaders` and `exits_pids` record exited processes.
+//! - `files` reads open files and sockets.
 //! - `counters_live`, `counters_latency`, `counters_text` and `cgroups` read the machine's counters and its cgroups.
 //! - `text_live`, `text_properties` and `status_formats` test texts without a kernel.
 //! - `field_table`, `prebuilt`, `public_api` and `tags` check what is generated.
@@ -21,6 +22,7 @@ mod exits;
 mod exits_leaders;
 mod exits_pids;
 mod field_table;
+mod files;
 mod growth;
 mod kernel_bytes;
 mod opening;

@@ -31,6 +31,8 @@ pub enum Access {
 }
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
+/// `CAP_DAC_OVERRIDE` and `CAP_DAC_READ_SEARCH`.
+const READS_EVERY_FOLDER: u64 = 1 << 1 | 1 << 2;
 /// `MMF_DUMPABLE_MASK`, and `SUID_DUMP_USER` within it.
 const DUMPABLE_MASK: u64 = 3;
 const DUMPABLE: u64 = 1;
@@ -109,6 +111,25 @@ impl Reader {
         } else {
             Access::Denied
         }
+    }
+
+    /// Whether this reader may see what `target` has open, as in `/proc/PID/fd`: the records of [`files`](crate::files).
+    ///
+    /// A process may see its own. Otherwise the links need the access of [`access`](Self::access). And the folder has the mode
+    /// 0500: it can be read by its owner, who is the effective user of a process that is dumpable and else root
+    /// (`task_dump_owner()` in fs/proc/base.c), or by a reader with `CAP_DAC_READ_SEARCH` or `CAP_DAC_OVERRIDE`. These, and the ids of
+    /// root, count only in the initial user namespace.
+    pub fn may_list_files(&self, target: Process<'_>) -> bool {
+        if self.access(target) == Access::Denied {
+            return false;
+        }
+        let is_initial = self.user_ns == INITIAL_USER_NS;
+        let reads_all = is_initial && self.cap_effective & READS_EVERY_FOLDER != 0;
+        let owns = || match target.users() {
+            Some(users) if is_dumpable(target) => users.euid == self.fsuid,
+            _ => is_initial && self.fsuid == 0,
+        };
+        self.pid == target.pid() || reads_all || owns()
     }
 
     /// Removes from an exit what this reader could not have seen: the exit status of the zombie, and the I/O
@@ -240,6 +261,55 @@ pub(crate) mod tests {
         let mut record = target();
         change(&mut record);
         reader.access(Process::new(&record, &[]))
+    }
+
+    #[test]
+    fn files_are_listed_for_who_may_trace_and_read_the_folder() {
+        let lists = |reader: Reader, change: fn(&mut Record)| {
+            let mut record = target();
+            change(&mut record);
+            reader.may_list_files(Process::new(&record, &[]))
+        };
+        assert!(lists(USER, |_| ()) && lists(ROOT, |_| ()));
+        let other = Reader {
+            fsuid: 1001,
+            ..USER
+        };
+        assert!(!lists(other, |_| ()));
+        // The folder of a process that may not be dumped belongs to root.
+        let undumpable: fn(&mut Record) = |target| target.memory_details.mm_flags = 0;
+        assert!(!lists(USER, undumpable) && lists(ROOT, undumpable));
+        // Who may trace every process, and reads no folder of others.
+        let tracer = Reader {
+            cap_effective: CAP_SYS_PTRACE,
+            ..other
+        };
+        assert_eq!(access(tracer, |_| ()), Access::Granted);
+        assert!(!lists(tracer, |_| ()));
+        let own = Reader {
+            fsuid: 1000,
+            ..tracer
+        };
+        assert!(lists(own, |_| ()) && !lists(own, undumpable));
+        let root = Reader { fsuid: 0, ..tracer };
+        assert!(!lists(root, |_| ()) && lists(root, undumpable));
+        for capability in [1 << 1, 1 << 2] {
+            let reads = |cap_effective, user_ns| {
+                let reader = Reader {
+                    cap_effective,
+                    user_ns,
+                    ..other
+                };
+                lists(reader, |target| target.credentials.user_ns = 7)
+            };
+            assert!(reads(CAP_SYS_PTRACE | capability, INITIAL_USER_NS));
+            // Its capabilities do not count for the folder.
+            assert!(!reads(CAP_SYS_PTRACE | capability, 7));
+            assert!(!reads(capability, INITIAL_USER_NS));
+        }
+        let itself = Reader { pid: 10, ..other };
+        assert!(lists(itself, undumpable));
+        assert!(!lists(itself, |target| target.identity.masked = 1));
     }
 
     #[test]

@@ -1,0 +1,174 @@
+//! `fastproc files` and `fastproc sockets`, about this process.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    net::TcpListener,
+    process::{Command, Stdio},
+};
+
+use fastproc_testbed::{Folder, gate, wait_until};
+use serde_json::Value;
+
+use crate::common::{output, run};
+
+/// The sources that work here.
+fn sources() -> &'static [&'static str] {
+    if gate::bpf() {
+        &["bpf", "procfs"]
+    } else {
+        &["procfs"]
+    }
+}
+
+fn rows(arguments: &[&str]) -> Vec<Value> {
+    let arguments = [arguments, &["--format", "ndjson"]].concat();
+    let rows = output(&arguments);
+    let rows = rows.lines().map(serde_json::from_str);
+    rows.collect::<Result<_, _>>()
+        .expect("each line is an object")
+}
+
+#[test]
+fn files_answers_its_questions() {
+    let folder = Folder::new("cli-files");
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let mut kept = File::create(path("kept")).expect("the folder is new");
+    kept.write_all(b"12345").expect("there is room");
+    let deleted = File::create(path("deleted")).expect("the folder is new");
+    deleted.set_len(1 << 20).expect("there is room");
+    fs::remove_file(path("deleted")).expect("the file exists");
+    let pid = std::process::id().to_string();
+    for source in sources() {
+        let source = format!("--source={source}");
+        let of_pid = format!("pid == {pid}");
+        let filter = format!("{of_pid} && deleted && size >= 1M && kind == file");
+        let found = rows(&["files", &source, "--filter", &filter, "--sort", "-size"]);
+        let names: Vec<_> = found
+            .iter()
+            .filter_map(|row| row["name"].as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [format!("{} (deleted)", path("deleted"))],
+            "{source}"
+        );
+        assert_eq!(found[0]["size_bytes"], 1 << 20);
+
+        let below = folder.to_string_lossy();
+        let found = rows(&["files", &source, "--path", &below, "--filter", &of_pid]);
+        assert_eq!(found.len(), 2, "{source}: {found:?}");
+        let row = found.iter().find(|row| row["name"] == path("kept"));
+        let row = row.expect("it is open");
+        assert_eq!((&row["mode"], &row["pos_bytes"]), (&"w".into(), &5.into()));
+        assert_eq!(row["pid"].to_string(), pid);
+
+        // This process opens more in other tests.
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn();
+        let mut child = child.expect("cat is everywhere");
+        let of_child = child.id().to_string();
+        wait_until("cat to run", || {
+            fs::read(format!("/proc/{of_child}/comm")).is_ok_and(|name| name == b"cat\n")
+        });
+        let filter = format!("pid == {of_child}");
+        let counted = rows(&["files", &source, "--count", "--filter", &filter]);
+        let listed = rows(&["files", &source, &of_child, "--filter", "held_as == fd"]);
+        let fds = counted[0]["fds"].as_u64().expect("it is known");
+        assert_eq!(fds, listed.len() as u64, "{source}");
+        drop(child.stdin.take());
+        child.wait().expect("cat ends with its input");
+
+        let lines = output(&["files", &source, &pid, "-F", "pfan"]);
+        let of_file = format!("\naw\nn{}\n", path("kept"));
+        assert!(lines.starts_with(&format!("p{pid}\nf")), "{lines}");
+        assert!(lines.contains(&of_file), "{source}: {lines}");
+    }
+}
+
+#[test]
+fn sockets_answers_its_questions() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let mut client =
+        std::net::TcpStream::connect(("127.0.0.1", port)).expect("the socket accepts connections");
+    let (mut server, _) = listener.accept().expect("a client connects");
+    server.write_all(b"abc").expect("it is connected");
+    let pid = std::process::id();
+    for source in sources() {
+        let source = format!("--source={source}");
+        let number = port.to_string();
+        let listening = rows(&["sockets", &source, "--listen", "--port", &number]);
+        assert_eq!(listening.len(), 1, "{source}: {listening:?}");
+        let row = &listening[0];
+        assert_eq!(
+            (&row["netid"], &row["state"]),
+            (&"tcp".into(), &"LISTEN".into())
+        );
+        assert_eq!(
+            (&row["local"], &row["peer"]),
+            (&format!("127.0.0.1:{port}").into(), &Value::Null)
+        );
+        assert_eq!(row["pid"], pid);
+        let both = rows(&["sockets", &source, "--port", &number, "--sort", "-recv_q"]);
+        assert_eq!(both.len(), 3, "{source}: {both:?}");
+        assert_eq!(
+            (&both[0]["recv_q"], &both[0]["state"]),
+            (&3.into(), &"ESTAB".into())
+        );
+        let own = client.local_addr().expect("it is connected").to_string();
+        assert_eq!(both[0]["local"], own);
+    }
+    // Unread bytes would reset the connection.
+    client.read_exact(&mut [0; 3]).expect("they were sent");
+    drop(client);
+    drop(server);
+    // One end waits now, and no process has it.
+    let found = rows(&[
+        "sockets",
+        "--orphans",
+        "--filter",
+        &format!("local_port == {port} || peer_port == {port}"),
+    ]);
+    let orphan = found.iter().find(|row| row["state"] == "TIME-WAIT");
+    assert_eq!(
+        orphan.map(|row| &row["pid"]),
+        Some(&Value::Null),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn help_begins_with_the_questions() {
+    for (command, question) in [
+        ("files", "Who holds deleted files?"),
+        ("sockets", "Who listens on port 80?"),
+    ] {
+        for option in ["-h", "--help"] {
+            assert!(
+                output(&[command, option]).starts_with(question),
+                "{command} {option}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_empty_result_and_a_mistake_have_their_own_statuses() {
+    let none = run(&["files", "--filter", "name == nothing"]);
+    assert_eq!(none.status.code(), Some(1));
+    for (arguments, says) in [
+        (&["files", "-F", "pq"][..], "'q' is no field of -F"),
+        (
+            &["files", "--path", "/no/such/file"],
+            "cannot look up /no/such/file",
+        ),
+        (&["files", "--filter", "nmae == x"], "did you mean 'name'?"),
+        (&["files", "x"], "'x' is not a process id"),
+        (&["sockets", "--port", "70000"], "70000"),
+    ] {
+        let output = run(arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(error.contains(says), "{arguments:?}: {error}");
+    }
+}
