@@ -121,7 +121,7 @@ type CPU struct {
 	sumExecNS uint64
 	// * Time that threads waited for a CPU while they could run (`sched_info.run_delay`): the second number of schedstat. The time of * exited threads is included where the kernel keeps it (`signal->stats`: `CONFIG_TASKSTATS` and `CONFIG_TASK_DELAY_ACCT`) and the * source can read it; `/proc` shows living threads only.
 	runDelayNS uint64
-	// How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as above.
+	// How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as for `run_delay_ns`.
 	timeslices uint64
 	// User time as sampled by ticks, before scaling.
 	SampledUtimeNS uint64
@@ -818,7 +818,7 @@ func (of *CPU) RunDelayNS() (uint64, bool) {
 	return of.runDelayNS, of.runDelayNS != ^uint64(0)
 }
 
-// Timeslices: How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as above. False: it is not known.
+// Timeslices: How often a thread got a CPU (`sched_info.pcount`): the third number of schedstat. Exited threads: as for `run_delay_ns`. False: it is not known.
 func (of *CPU) Timeslices() (uint64, bool) {
 	return of.timeslices, of.timeslices != ^uint64(0)
 }
