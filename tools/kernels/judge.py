@@ -13,6 +13,8 @@ from debian import numbers, split
 Json = Any
 Finding = dict[str, Any]
 
+# Fields of schedstat, which `verify` renders from records of threads, but not from those of the source procfs.
+OF_SCHEDSTAT = 3
 # The best first.
 SOURCES = ["bpf", "bpf-iter", "procfs"]
 # The smallest relative fall of a ratio that counts as a defect. Instructions are counted, so the same programs on the same
@@ -249,9 +251,10 @@ class Expected:
             if rest in refused:
                 return finding(status=2, error=f"fastproc: {refused[rest]}")
             # `doctor` reports the reason.
-            expected |= (
-                {"source": rest if rest in SOURCES else usable[0], "fields": kernel["fields"]} | counters | {"error": ""}
-            )
+            source = rest if rest in SOURCES else usable[0]
+            by_text = source == "procfs" and scenario != "service"
+            fields = kernel["fields"] + (0 if by_text else OF_SCHEDSTAT)
+            expected |= {"source": source, "fields": fields} | counters | {"error": ""}
             if rest == "procfs":
                 expected |= {"lines": 0, "text": {"all"}}
             expected["old_interrupts"] = scenario in ("big", "interrupts") and expected["lines"] > 0
