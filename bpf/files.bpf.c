@@ -60,7 +60,7 @@ ARRAY(sockets, struct files_socket, BPF_F_MMAPABLE);
 ARRAY(texts, struct piece, BPF_F_MMAPABLE);
 ARRAY(places, struct place, 0);
 
-/* How many descriptors, words of a table or processes a section handles before it checks the clock again. */
+/* How many processes, or records of descriptors, a section handles before it checks the clock again. */
 #define UNITS 16
 #define MAX_STEPS (1 << 23)
 

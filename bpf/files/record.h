@@ -81,19 +81,21 @@ static __always_inline void count(struct files_process *p, u32 kind)
 	p->kinds[kind & (FILES_KINDS - 1)]++;
 }
 
-/* Only counts a descriptor. */
-static __always_inline int count_file(struct files_process *p, struct seen *was)
+/* Only counts a descriptor. Returns -1 if the addresses of its socket are wanted, and 0 if it must be read again. */
+static __always_inline int count_file(struct files_process *p, u64 slot, u64 file)
 {
-	struct inode *i = CAST(struct inode, was->inode);
-	u32 mode = RELOAD(i->i_mode), kind = kind_of(mode, CAST(struct super_block, was->sb)->s_magic);
+	struct file *f = CAST(struct file, file);
+	u64 inode = (u64)RELOAD(f->f_inode);
+	struct inode *i = CAST(struct inode, inode);
+	u32 mode = RELOAD(i->i_mode), kind = kind_of(mode, CAST(struct super_block, i->i_sb)->s_magic);
 
 	if (WANTED(FILES_SOCKETS) && kind == FILES_SOCKET)
 		return -1;
 	ordered();
-	if (WORD(was->slot) != was->file)
+	if (WORD(slot) != file)
 		return 0;
 	ordered();
-	if ((u64)RELOAD(CAST(struct file, was->file)->f_inode) != was->inode || RELOAD(i->i_mode) != mode)
+	if ((u64)RELOAD(f->f_inode) != inode || RELOAD(i->i_mode) != mode)
 		return 0;
 	count(p, kind);
 	return 1;
@@ -118,7 +120,7 @@ __noinline int read_record(u64 slot, u32 fd, u32 is_cloexec)
 	was.inode = (u64)RELOAD(f->f_inode);
 	was.sb = (u64)RELOAD(CAST(struct inode, was.inode)->i_sb);
 	if (!WANTED(FILES_FILES)) {
-		int counted = count_file(p, &was);
+		int counted = count_file(p, slot, was.file);
 
 		if (counted >= 0)
 			return counted;
