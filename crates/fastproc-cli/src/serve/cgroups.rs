@@ -18,6 +18,9 @@ pub struct CgroupArgs {
     /// Read the network of each container, as long as its processes live.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     cgroup_networks: bool,
+    /// Count the open descriptors and sockets of the processes of each cgroup.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
+    cgroup_files: bool,
 }
 
 impl CgroupArgs {
@@ -27,6 +30,7 @@ impl CgroupArgs {
             source: by_files.then_some(Source::Files),
             most: self.max_cgroups,
             networks: self.cgroup_networks,
+            files: self.cgroup_files,
         })
     }
 }

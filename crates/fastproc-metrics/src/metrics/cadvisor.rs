@@ -17,10 +17,6 @@ const ABSENT: &[(&[&str], &str)] = &[
         "the kernel tells it only of version 1: `container_tasks_state`, `container_pressure_cpu_waiting_seconds_total`",
     ),
     (
-        &["container_file_descriptors", "container_sockets"],
-        "not yet: `namedprocess_namegroup_open_filedesc`, by groups that `{{.ContainerID}}` names",
-    ),
-    (
         &[
             "container_fs_io_cost_indebt_seconds_total",
             "container_fs_io_cost_indelay_seconds_total",
@@ -132,6 +128,11 @@ const DIFFERENT: &[(&str, &str)] = &[
         "taken once for each cgroup; there again and again, and so later when the kernel has made its inodes again. For containers of \
          some runtimes, there what the runtime says",
     ),
+    (
+        "container_file_descriptors",
+        "as `container_processes`; of a process whose first thread has ended, those of another one; there, 0. Absent if some are \
+         not known",
+    ),
     ("container_fs_inodes_free", "as `container_fs_usage_bytes`"),
     ("container_fs_inodes_total", "as `container_fs_usage_bytes`"),
     ("container_fs_limit_bytes", "as `container_fs_usage_bytes`"),
@@ -157,6 +158,7 @@ const DIFFERENT: &[(&str, &str)] = &[
         "container_processes",
         "below the cgroup of a container, too, it has the names of the container",
     ),
+    ("container_sockets", "as `container_file_descriptors`"),
     (
         "container_spec_memory_reservation_limit_bytes",
         "memory.low if memory.min is 0; there, memory.min only, and so 0 with `docker run --memory-reservation`",

@@ -10,7 +10,10 @@ use super::{
     procfs::Procfs,
     tables::{Names, Owned},
 };
-use crate::{base::host::running_processes, source::bpf::SECTION};
+use crate::{
+    base::{frozen, host::running_processes},
+    source::bpf::SECTION,
+};
 
 /// A source of open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +122,7 @@ impl Builder {
         let reader = match self.source {
             Some(Source::Bpf) => by_bpf()?,
             Some(Source::Procfs) => procfs()?,
-            None if self.pids.is_some() => procfs()?,
+            None if self.pids.is_some() || frozen::folder().is_some() => procfs()?,
             None if self.once && is_procfs_cheaper() => procfs()?,
             None => match by_bpf() {
                 Ok(reader) => reader,

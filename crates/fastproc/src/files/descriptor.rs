@@ -10,7 +10,7 @@ use super::{
     object::layout::{DELETED, Record, STATED, WHOLE},
     snapshot::Device,
 };
-use crate::base::whole_file::read_whole;
+use crate::base::{frozen, whole_file::read_whole};
 
 /// How often a descriptor is read that changes meanwhile.
 const TRIES: u32 = 4;
@@ -34,6 +34,16 @@ pub(super) fn read_descriptor(
     text: &mut Vec<u8>,
 ) -> Seen {
     let entry = number.to_string();
+    if fields.is_empty() {
+        return read_kind(descriptors, &entry).map_or(Seen::Unknown, |kind| {
+            let kind = kind.number();
+            let record = Record {
+                kind,
+                ..Record::default()
+            };
+            Seen::Open(record, Vec::new())
+        });
+    }
     for _ in 0..TRIES {
         let Some((mut record, name)) = read_link(descriptors, &entry, number) else {
             return Seen::Unknown;
@@ -59,9 +69,24 @@ pub(super) fn read_other(folder: &OwnedFd, number: u32, entry: &str) -> Seen {
     }
 }
 
+/// The links of a frozen machine lead nowhere.
+fn follow() -> AtFlags {
+    frozen::folder().map_or(AtFlags::empty(), |_| AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// What a descriptor is, for a count. Of objects without a path the name says it.
+fn read_kind(descriptors: &OwnedFd, entry: &str) -> Option<Kind> {
+    let name = readlinkat(descriptors, entry, Vec::new()).ok()?;
+    let of_object = kind_of_object(name.to_bytes());
+    of_object.or_else(|| {
+        let stat = statat(descriptors, entry, follow()).ok()?;
+        Some(kind(name.to_bytes(), stat.st_mode))
+    })
+}
+
 fn read_link(folder: &OwnedFd, entry: &str, number: u32) -> Option<(Record, Vec<u8>)> {
     let name = readlinkat(folder, entry, Vec::new()).ok()?.into_bytes();
-    let stat = statat(folder, entry, AtFlags::empty()).ok()?;
+    let stat = statat(folder, entry, follow()).ok()?;
     let device = |number| {
         let (major, minor) = (major(number), minor(number));
         Device { major, minor }.to_kernel()
@@ -114,21 +139,32 @@ fn position_and_flags(text: &[u8]) -> Option<(u64, u32)> {
 fn kind(name: &[u8], mode: u32) -> Kind {
     const S_IFMT: u32 = 0o170_000;
     let has_path = name.starts_with(b"/");
+    if let Some(kind) = kind_of_object(name) {
+        return kind;
+    }
     match mode & S_IFMT {
-        _ if name.starts_with(b"anon_inode:[pidfd]") => Kind::Pidfd,
-        _ if name.starts_with(b"anon_inode:") => Kind::Anonymous,
         0o100_000 if !has_path => Kind::Namespace,
         0o100_000 => Kind::File,
         0o040_000 => Kind::Directory,
         0o020_000 => Kind::Character,
         0o060_000 => Kind::Block,
-        0o010_000 if has_path => Kind::Fifo,
-        0o010_000 => Kind::Pipe,
-        0o140_000 if has_path => Kind::Bound,
-        0o140_000 => Kind::Socket,
+        0o010_000 => Kind::Fifo,
+        0o140_000 => Kind::Bound,
         0o120_000 => Kind::Link,
         _ => Kind::Other,
     }
+}
+
+/// The same of an object without a path, if its name alone says it.
+fn kind_of_object(name: &[u8]) -> Option<Kind> {
+    const NAMES: [(&[u8], Kind); 4] = [
+        (b"socket:", Kind::Socket),
+        (b"pipe:", Kind::Pipe),
+        (b"anon_inode:[pidfd]", Kind::Pidfd),
+        (b"anon_inode:", Kind::Anonymous),
+    ];
+    let found = NAMES.iter().find(|(start, _)| name.starts_with(start));
+    found.map(|&(_, kind)| kind)
 }
 
 /// Whether a name ends as one that was removed, and is not that of a file that is there under this name.

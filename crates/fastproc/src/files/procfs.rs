@@ -27,6 +27,7 @@ use crate::base::{
 pub(super) struct Procfs {
     fields: Fields,
     nanoseconds_per_tick: u64,
+    boot_offset_ns: i64,
     /// Whether the size of a folder of descriptors is their number (Linux 6.2).
     tells_number: bool,
     own_net: u32,
@@ -44,6 +45,7 @@ impl Procfs {
         Ok(Self {
             fields,
             nanoseconds_per_tick: 1_000_000_000 / host.ticks_per_second.max(1),
+            boot_offset_ns: host.boot_offset_ns,
             tells_number: own.is_ok_and(|folder| folder.len() > 0),
             own_net: own_network_namespace(),
             owned: Owned::default(),
@@ -134,7 +136,9 @@ impl Procfs {
         let (comm, ticks) = name_and_start(&self.text)?;
         let comm = &comm[..comm.len().min(process.comm.len() - 1)];
         process.comm[..comm.len()].copy_from_slice(comm);
-        process.start_ns = ticks.saturating_mul(self.nanoseconds_per_tick);
+        let start_ns = ticks.saturating_mul(self.nanoseconds_per_tick);
+        // The text counts from the start of this time namespace.
+        process.start_ns = start_ns.saturating_add_signed(self.boot_offset_ns.saturating_neg());
         self.load(folder, "status")?;
         process.uid = effective_user(&self.text)?;
         Some(process)

@@ -1,6 +1,9 @@
 //! Groups named by container and pod, and metrics of their cgroups.
 
-use std::fs;
+use std::{
+    fs,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+};
 
 use fastproc_testbed::{Cgroup, gate, needs, wait_until};
 
@@ -109,15 +112,38 @@ fn a_container_has_metrics_with_its_names() {
         assert!(value(usage, &of_pod).is_some(), "{source}");
         assert_eq!(value("container_processes", &names[..1]), Some(0.0));
         assert_eq!(value("container_scrape_error", &[]), Some(0.0));
-        let mut sleeper = cgroup.command("exec sleep 600").spawn().expect("sh runs");
+        let (own, its) = UnixStream::pair().expect("a pair");
+        let mut command = cgroup.command("exec sleep 600");
+        let mut sleeper = command.stdin(OwnedFd::from(its)).spawn().expect("sh runs");
+        drop((command, own));
         wait_until("the process in its cgroup", || {
             let metrics = server.scrape();
             metrics.get("container_processes", &names[..1]) == Some(1.0)
+        });
+        wait_until("its open files", || {
+            let metrics = server.scrape();
+            let of = |name| metrics.get(name, &names[..1]);
+            let links = open_files(sleeper.id());
+            let sockets = links.iter().filter(|link| link.starts_with("socket:"));
+            of("container_file_descriptors") == Some(links.len() as f64)
+                && of("container_sockets") == Some(sockets.count() as f64)
+                && links[0].starts_with("socket:")
         });
         assert!(server.scrape().get(usage, &names) > Some(0.0));
         sleeper.kill().expect("the child is killed");
         sleeper.wait().expect("the child ends");
     }
+}
+
+/// What the descriptors of a process lead to.
+fn open_files(pid: u32) -> Vec<String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let links = paths.iter().filter_map(|path| fs::read_link(path).ok());
+    links
+        .map(|link| link.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// A process that ends with the test.

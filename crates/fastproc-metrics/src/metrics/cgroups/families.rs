@@ -2,7 +2,7 @@
 
 use fastproc::cgroups::record::{Cpu, Device, Memory, Pressure, UNLIMITED};
 
-use super::{FileSystem, Own, Row};
+use super::{FileSystem, Row};
 use crate::exposition::{Family, Value};
 
 /// A metric of cgroups. All have the labels of the cgroup, which `family` does not list.
@@ -18,7 +18,7 @@ pub(super) enum Get {
     /// In the record of a cgroup.
     Row(fn(&Row<'_>) -> Option<Value>),
     /// Of the processes of the cgroup without those of its descendants.
-    Own(fn(&Own) -> u64),
+    Own(fn(&Row<'_>) -> Option<u64>),
     /// In a line of memory.stat.
     Stat(&'static str),
     /// A value of each device.
@@ -224,13 +224,19 @@ metrics! {
         "" => Get::Interface(7);
     "container_processes" Gauge &[],
         "Processes in the cgroup itself, without its descendants.",
-        "" => Get::Own(|own| own.processes);
+        "" => Get::Own(|row| Some(row.own?.processes));
     "container_tasks_state" Gauge &["state"],
         "Processes and threads in the cgroup itself that are sleeping, running, stopped or uninterruptible (state).",
-        ",state=\"sleeping\"" => Get::Own(|own| own.tasks[0]),
-        ",state=\"running\"" => Get::Own(|own| own.tasks[1]),
-        ",state=\"stopped\"" => Get::Own(|own| own.tasks[2]),
-        ",state=\"uninterruptible\"" => Get::Own(|own| own.tasks[3]);
+        ",state=\"sleeping\"" => Get::Own(|row| Some(row.own?.tasks[0])),
+        ",state=\"running\"" => Get::Own(|row| Some(row.own?.tasks[1])),
+        ",state=\"stopped\"" => Get::Own(|row| Some(row.own?.tasks[2])),
+        ",state=\"uninterruptible\"" => Get::Own(|row| Some(row.own?.tasks[3]));
+    "container_file_descriptors" Gauge &[],
+        "Open descriptors of the processes in the cgroup itself.",
+        "" => Get::Own(|row| row.files[0]);
+    "container_sockets" Gauge &[],
+        "Those of them that are sockets.",
+        "" => Get::Own(|row| row.files[1]);
     "container_ulimits_soft" Gauge &["ulimit"],
         "Soft limit of open files (ulimit: max_open_files) of the first process of a container, and of the root, of process 1; -1 without one.",
         ",ulimit=\"max_open_files\"" => Get::Row(|row| row.open_files.map(Value::Signed));

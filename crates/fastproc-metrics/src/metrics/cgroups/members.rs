@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
-use fastproc::{Process, Snapshot, difference::PerProcess, record::State};
+use fastproc::{
+    Process, Snapshot,
+    difference::{PerProcess, is_same_start},
+    record::State,
+};
 
 use super::scheduled::{self, Numbers, Task};
 
@@ -147,6 +151,15 @@ impl Members {
                 numbers: member.numbers,
             })
         })
+    }
+
+    /// The cgroup of a process of the last snapshot.
+    pub(super) fn cgroup_of(&self, pid: u32, start_ns: u64) -> Option<u64> {
+        let all = self.each.values();
+        let at = all.binary_search_by_key(&pid, |member| member.first.pid);
+        let member = all[at.ok()?];
+        let is_it = is_same_start(member.first.start_ns, start_ns);
+        member.cgroup.filter(|_| is_it)
     }
 
     /// What a cgroup has; `None` if that is unknown.

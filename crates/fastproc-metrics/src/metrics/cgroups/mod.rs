@@ -3,6 +3,7 @@
 mod born;
 mod containers;
 mod families;
+mod files;
 mod filesystems;
 mod labels;
 mod members;
@@ -27,6 +28,7 @@ use self::{
     born::Born,
     containers::{Container, Containers, Interface},
     families::{Get, METRICS, Metric},
+    files::{Counts, OpenFiles},
     filesystems::{FileSystem, FileSystems},
     labels::Labels,
     members::{First, Members, Own},
@@ -58,6 +60,8 @@ pub struct CgroupSettings {
     pub most: usize,
     /// Whether the networks of containers are read.
     pub networks: bool,
+    /// Whether the open files of their processes are counted.
+    pub files: bool,
 }
 
 /// Reads cgroups, and writes what was read.
@@ -67,6 +71,7 @@ pub struct CgroupMetrics {
     most: usize,
     labels: Labels,
     members: Members,
+    files: OpenFiles,
     scheduled: Scheduled,
     born: Born,
     containers: Containers,
@@ -88,6 +93,7 @@ struct Row<'a> {
     /// Those of values of its own processes.
     labels_of_processes: &'a str,
     own: Option<Own>,
+    files: Counts,
     scheduled: Numbers,
     /// When it was made, and when the container was started, in seconds since 1970.
     created: Option<u64>,
@@ -133,6 +139,7 @@ impl CgroupMetrics {
             most: settings.most,
             labels: Labels::new(names),
             members: Members::default(),
+            files: OpenFiles::new(settings.files, settings.source),
             scheduled: Scheduled::default(),
             born: Born::default(),
             containers: Containers::new(settings.networks),
@@ -158,6 +165,7 @@ impl CgroupMetrics {
     pub fn collect(&mut self) -> Result<(), cgroups::Error> {
         self.seen = None;
         self.members.clear();
+        self.files.clear();
         self.scheduled.clear();
         self.containers.clear();
         self.firsts.clear();
@@ -186,6 +194,7 @@ impl CgroupMetrics {
             return;
         }
         self.members.update(snapshot);
+        self.files.update(&self.members);
         self.scheduled.update(
             self.members.tasks(),
             snapshot.exits().unwrap_or_default(),
@@ -242,6 +251,7 @@ impl CgroupMetrics {
                 labels: self.labels.get(cgroup),
                 labels_of_processes: self.labels.of_processes(cgroup),
                 own: self.members.of(cgroup.id()),
+                files: self.files.of(cgroup.id()),
                 scheduled: self.scheduled.of(cgroup.id()),
                 created,
                 started: started.or(created),
@@ -298,8 +308,8 @@ impl CgroupMetrics {
                         }
                     }
                     Get::Own(get) => {
-                        if let Some(own) = &row.own {
-                            write(row.labels_of_processes, more, Value::Whole(get(own)));
+                        if let Some(value) = get(row) {
+                            write(row.labels_of_processes, more, Value::Whole(value));
                         }
                     }
                     Get::Stat(_) => {

@@ -74,6 +74,7 @@ impl Host {
             source: None,
             most,
             networks: true,
+            files: true,
         };
         let machine = Machine::find(None).expect("there is a root");
         CgroupMetrics::new(cgroups, settings, names, machine)
@@ -187,6 +188,7 @@ fn the_root_has_what_its_files_have() {
         "container_fs_reads_total",
         "container_cpu_cfs_periods_total",
         "container_processes",
+        "container_file_descriptors",
     ] {
         assert!(!text.contains(name), "{name}: {text}");
     }
