@@ -20,13 +20,14 @@ use fastproc_columns::{
 
 use crate::{
     NO,
-    completed::{completed, lines},
+    completed::lines,
     failure::Failure,
-    format::{Follows, Format, Layout, Rows, Written},
+    format::{Follows, Format, Layout, Rows},
     output::{Output, OutputError},
     privileges,
     ps::selection::Pids,
     redraw::Redraw,
+    rows::Options,
     terminal,
 };
 
@@ -52,6 +53,14 @@ fn long_help() -> String {
     let columns = lines(columns::COLUMNS, marks, 98);
     format!("Fields:\n{columns}{LONG_HELP}{AFTER_HELP}{EXIT_STATUS}")
 }
+
+const SORT: &str = "\
+Sort by these fields; a minus sign puts the largest value first.
+
+The default is -memory, or -cpu with --interval, or path where neither is known. With --tree it is the order among siblings, \
+by default by path.";
+const TOP: &str = "\
+Show only the first N rows; with --tree, the N rows that use most, or are first by --sort, and their ancestors";
 
 const LONG_HELP: &str = "  Fields marked * are known only with --interval. A - means that there is no limit, or that the
   value is not known: the controller is not enabled for the cgroup, or it is on version 1 (fastproc
@@ -85,33 +94,16 @@ Exit status:
 /// fastproc cgroups reads all cgroups in one pass by BPF, and the root from the kernel's files. Where BPF cannot be used, it
 /// reads all from the files.
 #[derive(Debug, clap::Args)]
-#[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = long_help())]
-#[allow(clippy::struct_excessive_bools, reason = "one for each option")]
+#[command(
+    max_term_width = 100,
+    after_help = AFTER_HELP,
+    after_long_help = long_help(),
+    mut_arg("sort", |sort| sort.long_help(SORT)),
+    mut_arg("top", |top| top.help(TOP))
+)]
 pub struct Args {
-    /// Show these fields; --fields help lists them.
-    #[arg(short = 'o', long, value_name = "FIELD,…", value_delimiter = ',', value_parser = completed::<columns::Cgroups, _>(columns::find), hide_possible_values = true)]
-    fields: Vec<&'static Column>,
-
-    /// Sort by these fields; a minus sign puts the largest value first.
-    ///
-    /// The default is -memory, or -cpu with --interval, or path where neither is known. With --tree it is the order among
-    /// siblings, by default by path.
-    #[arg(
-        long,
-        value_name = "[-]FIELD,…",
-        allow_hyphen_values = true,
-        value_parser = completed::<columns::Cgroups, _>(str::parse::<Sort>),
-        hide_possible_values = true
-    )]
-    sort: Option<Sort>,
-
-    /// Show only the first N rows; with --tree, the N rows that use most, or are first by --sort, and their ancestors.
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
-
-    /// Show only rows that match an expression, as in 'memory > 100M && path =~ system'.
-    #[arg(long, value_name = "EXPR")]
-    filter: Option<Filter>,
+    #[command(flatten)]
+    rows: Options<columns::Cgroups>,
 
     /// Show only the cgroups in which these processes are.
     #[arg(short, long, value_name = "PID,…")]
@@ -129,16 +121,9 @@ pub struct Args {
     #[arg(long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    #[command(flatten)]
-    written: Written,
-
     /// Read cgroups from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
-
-    /// Do not print to standard error what is left out or not known.
-    #[arg(short, long)]
-    quiet: bool,
 }
 
 /// Where cgroups are read from.
@@ -178,16 +163,10 @@ struct NeedsInterval(&'static str);
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let is_repeated = args.interval.is_some();
-    let filter = match (args.filter.clone(), in_cgroups_of(&args.pid)?) {
-        (Some(one), Some(other)) => Some(one.and(other)),
-        (one, other) => one.or(other),
-    };
-    let shown = if args.fields.is_empty() {
-        columns::defaults(is_repeated)
-    } else {
-        args.fields.clone()
-    };
-    let named = args.sort.iter().flat_map(Sort::fields);
+    let options = &args.rows;
+    let filter = options.filter_and(in_cgroups_of(&args.pid)?);
+    let shown = options.fields_or(|| columns::defaults(is_repeated));
+    let named = options.sort.iter().flat_map(Sort::fields);
     let named = named.chain(filter.iter().flat_map(Filter::fields));
     let used: Vec<_> = shown.iter().copied().chain(named).collect();
     if !is_repeated && let Some(filter) = &filter {
@@ -198,25 +177,25 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let by_default: Sort = if is_repeated { "-cpu" } else { "-memory" }.parse()?;
     let columns: Vec<_> = used.iter().copied().chain(by_default.fields()).collect();
-    let pick = args.sort.as_ref().unwrap_or(&by_default);
+    let pick = options.sort.as_ref().unwrap_or(&by_default);
     let tree = args.tree.then(HashSet::new);
     let mut reader = Reader::open(&columns, args.source.kind(), !is_repeated)?;
     privileges::drop()?;
-    let format = args.written.format();
+    let format = options.written.format();
     let mut redraw = Redraw::new(is_repeated && format == Format::Table);
-    let is_default = args.fields.is_empty();
+    let is_default = options.fields.is_empty();
     let mut layout = Layout {
-        headings: !args.written.no_headers,
+        headings: !options.written.no_headers,
         may_drop: is_default,
         room_for_last: ROOM_FOR_PATH,
         follows: Follows::after(redraw.as_ref()),
-        no_formulas: args.written.no_formulas,
+        no_formulas: options.written.no_formulas,
         ..Layout::new(shown.into_iter().map(Into::into).collect())
     };
     let mut writer = None;
-    let has_total = format == Format::Table && !args.written.no_headers;
+    let has_total = format == Format::Table && !options.written.no_headers;
     let mut lookup = Lookup::default();
-    if !args.quiet {
+    if !options.quiet {
         warn(reader.cgroups(), format);
     }
     let mut any = false;
@@ -227,17 +206,17 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         reader.read()?;
         let last = reader.cgroups().last();
         // The totals that are drawn in place tell it, and other text would disturb the drawing.
-        let is_told = args.quiet || times > 0 && has_total && redraw.is_some();
+        let is_told = options.quiet || times > 0 && has_total && redraw.is_some();
         if let Some(count) = more(&mut left_out, last.left_out()).filter(|_| !is_told) {
             say_left_out(count);
         }
         if times > 0 || !is_repeated {
             let mut rows = reader.rows();
-            let sort = args.sort.as_ref().or((!args.tree).then_some(pick));
+            let sort = options.sort.as_ref().or((!args.tree).then_some(pick));
             rows.arrange(sort, tree.as_ref(), filter.as_ref());
             let total = has_total.then(|| rows.total());
-            let mut top = args.top.unwrap_or(usize::MAX);
-            if args.tree && args.top.is_some() {
+            let mut top = options.top.unwrap_or(usize::MAX);
+            if args.tree && options.top.is_some() {
                 rows.keep_first(pick, top);
                 top = usize::MAX;
             }

@@ -24,7 +24,7 @@ What has this process open?
 Who writes below /var/log?
   fastproc files --path /var/log --filter 'mode != r'
 Who uses the GPU?
-  fastproc files --filter \"name =~ '^/dev/(dri|nvidia)'\"
+  fastproc files --count -o pid,user,gpu_time,gpu_memory,comm --filter 'gpu_time > 0' --sort -gpu_time
 In a script that reads lsof -F
   fastproc files -F pcfn";
 

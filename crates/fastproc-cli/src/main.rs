@@ -17,6 +17,7 @@ mod privileges;
 mod program;
 mod ps;
 mod redraw;
+mod rows;
 mod run;
 mod serve;
 mod source;

@@ -13,12 +13,12 @@ use fastproc_columns::files::{
 
 use crate::{
     NO,
-    completed::completed,
     failure::Failure,
-    format::{self, Format, Layout, Written},
+    format::{self, Format, Layout},
     output::{Output, OutputError},
     privileges,
     ps::selection::Pids,
+    rows::Options,
     terminal,
 };
 
@@ -29,38 +29,12 @@ pub struct Common {
     #[arg(value_name = "PID")]
     pids: Vec<Pids>,
 
-    /// Show these fields; --fields help lists them.
-    #[arg(short = 'o', long, value_name = "FIELD,…", value_delimiter = ',', value_parser = completed::<OpenFiles, _>(columns::find), hide_possible_values = true)]
-    fields: Vec<&'static Column>,
-
-    /// Sort by these fields; a minus sign puts the largest value first.
-    #[arg(
-        long,
-        value_name = "[-]FIELD,…",
-        allow_hyphen_values = true,
-        value_parser = completed::<OpenFiles, _>(str::parse::<Sort>),
-        hide_possible_values = true
-    )]
-    sort: Option<Sort>,
-
-    /// Show only the first N rows.
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
-
-    /// Show only rows that match an expression, as in 'deleted && size > 1G'.
-    #[arg(long, value_name = "EXPR")]
-    filter: Option<Filter>,
-
     #[command(flatten)]
-    written: Written,
+    rows: Options<OpenFiles>,
 
     /// Read open files from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
-
-    /// Do not print to standard error what is not shown.
-    #[arg(short, long)]
-    quiet: bool,
 }
 
 /// Where open files are read from.
@@ -122,17 +96,10 @@ pub struct Table<'a> {
 
 impl<'a> Table<'a> {
     pub fn open(args: &'a Common, needs: Needs) -> Result<Self, Failure> {
-        let columns = if args.fields.is_empty() {
-            columns::defaults(needs.each)
-        } else {
-            args.fields.clone()
-        };
-        let filter = match (args.filter.clone(), needs.filter) {
-            (Some(one), Some(other)) => Some(one.and(other)),
-            (one, other) => one.or(other),
-        };
+        let columns = args.rows.fields_or(|| columns::defaults(needs.each));
+        let filter = args.rows.filter_and(needs.filter);
         let by_default = needs.sort.map(str::parse::<Sort>).transpose()?;
-        let sort = args.sort.clone().or(by_default);
+        let sort = args.rows.sort.clone().or(by_default);
         let groups = match needs.each {
             Each::File => Fields::FILES,
             Each::Socket => Fields::SOCKETS,
@@ -163,11 +130,11 @@ impl<'a> Table<'a> {
 
     /// Writes the wanted rows as the options say.
     pub fn write(mut self, is_wanted: impl FnMut(&Row<'_>) -> bool) -> Result<ExitCode, Failure> {
-        let written = &self.args.written;
+        let written = &self.args.rows.written;
         let format = written.format();
         let layout = Layout {
             headings: !written.no_headers,
-            may_drop: self.args.fields.is_empty(),
+            may_drop: self.args.rows.fields.is_empty(),
             no_formulas: written.no_formulas,
             ..Layout::new(self.columns.iter().map(|&column| column.into()).collect())
         };
@@ -222,7 +189,7 @@ impl<'a> Table<'a> {
             &mut lookup,
             is_wanted,
         );
-        let top = self.args.top.unwrap_or(usize::MAX);
+        let top = self.args.rows.top.unwrap_or(usize::MAX);
         rows.arrange(self.sort.as_ref(), top, &mut lookup);
         let about = (source, snapshot.began_ns(), self.each);
         write(about, &rows, &mut lookup, &mut output).map_err(OutputError::from)?;
@@ -238,8 +205,8 @@ impl<'a> Table<'a> {
 
     /// Says on a terminal that not all processes show their files to this user.
     fn say_hidden(&self, count: usize) {
-        let is_told = self.args.quiet || self.each == Each::Process;
-        let is_table = self.args.written.format() == Format::Table;
+        let is_told = self.args.rows.quiet || self.each == Each::Process;
+        let is_table = self.args.rows.written.format() == Format::Table;
         if count > 0 && !is_told && is_table && terminal::shows_errors() {
             // Nothing can be reported if standard error is closed.
             let _ = writeln!(

@@ -28,7 +28,7 @@ use self::{
 };
 use super::{
     Args, again,
-    progress::{Outcome, Progress},
+    progress::{Outcome, rounds},
     tally::Counts,
 };
 use crate::{Failure, paragraphs::Counted, privileges};
@@ -106,23 +106,13 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     privileges::drop()?;
     let mount = cgroups.mount().to_owned();
     let mut comparison = Comparison::default();
-    let mut count = 0;
-    let mut progress = Progress::new()?;
-    let rounds = args.rounds as usize;
-    'rounds: for round in 0..rounds {
+    let folders = || {
         let mut folders = Vec::new();
         list(&mount, &mut folders);
-        let batches = folders.chunks(BATCH);
-        let all = batches.len();
-        for (at, batch) in batches.enumerate() {
-            if !progress.goes_on("cgroups", round * all + at, rounds * all) {
-                break 'rounds;
-            }
-            comparison.batch(&mut cgroups, batch)?;
-            count = count.max(at * BATCH + batch.len());
-        }
-    }
-    let is_ended = progress.finish();
+        folders
+    };
+    let batch = |folders: &[PathBuf]| comparison.batch(&mut cgroups, folders);
+    let (count, is_ended) = rounds("cgroups", (args.rounds, BATCH), folders, batch)?;
     let report = comparison.report(args.rounds, cgroups.source(), count);
     args.write(&report, |out| report.print(out, args.verbose, is_ended))?;
     Ok(if report.wrong == 0 && report.compared > 0 {

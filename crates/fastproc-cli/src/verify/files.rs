@@ -20,7 +20,7 @@ use serde::Serialize;
 use self::tables::Tables;
 use super::{
     Args, again,
-    progress::{Outcome, Progress},
+    progress::{Outcome, rounds},
     tally::{Counts, Verdict},
 };
 use crate::{Failure, paragraphs::Counted, privileges};
@@ -82,24 +82,15 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut files = Files::builder().fields(fields).source(source).open()?;
     privileges::drop()?;
     let mut comparison = Comparison::default();
-    let mut progress = Progress::new()?;
-    let mut count = 0;
-    let rounds = args.rounds as usize;
-    'rounds: for round in 0..rounds {
-        let pids = args.pids.clone().unwrap_or_else(said::processes);
+    let pids = || {
+        let mut pids = args.pids.clone().unwrap_or_else(said::processes);
         // What this process has open changes while it compares.
         let own = proc_root::own_pid();
-        let pids: Vec<u32> = pids.into_iter().filter(|&pid| Some(pid) != own).collect();
-        let all = pids.len().div_ceil(BATCH);
-        for (at, batch) in pids.chunks(BATCH).enumerate() {
-            if !progress.goes_on("open files", round * all + at, rounds * all) {
-                break 'rounds;
-            }
-            comparison.batch(&mut files, batch)?;
-        }
-        count = count.max(pids.len());
-    }
-    let is_ended = progress.finish();
+        pids.retain(|&pid| Some(pid) != own);
+        pids
+    };
+    let batch = |pids: &[u32]| comparison.batch(&mut files, pids);
+    let (count, is_ended) = rounds("open files", (args.rounds, BATCH), pids, batch)?;
     let report = comparison.report(args.rounds, files.source(), count);
     args.write(&report, |out| report.print(out, args.verbose, is_ended))?;
     Ok(if report.wrong == 0 && report.compared > 0 {

@@ -11,7 +11,7 @@ use std::{
 
 use signal_hook::{consts::SIGINT, flag};
 
-use crate::terminal;
+use crate::{Failure, terminal};
 
 /// The most cells of the bar.
 const WIDTH: usize = 40;
@@ -52,6 +52,30 @@ impl Progress {
     pub fn finish(self) -> bool {
         self.is_ended.load(Relaxed)
     }
+}
+
+/// Compares all items in each round, some at a time. Returns how many there were at most, and whether Ctrl-C ended it.
+pub fn rounds<T>(
+    what: &str,
+    (rounds, batch): (u32, usize),
+    mut list: impl FnMut() -> Vec<T>,
+    mut compare: impl FnMut(&[T]) -> Result<(), Failure>,
+) -> Result<(usize, bool), Failure> {
+    let mut progress = Progress::new()?;
+    let mut count = 0;
+    let rounds = rounds as usize;
+    for round in 0..rounds {
+        let items = list();
+        let all = items.len().div_ceil(batch);
+        for (at, some) in items.chunks(batch).enumerate() {
+            if !progress.goes_on(what, round * all + at, rounds * all) {
+                return Ok((count, true));
+            }
+            compare(some)?;
+            count = count.max(at * batch + some.len());
+        }
+    }
+    Ok((count, progress.finish()))
 }
 
 impl Drop for Progress {

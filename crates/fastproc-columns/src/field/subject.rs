@@ -6,13 +6,13 @@ use super::{FIELDS, Field};
 use crate::row::{Lookup, Row};
 
 /// What a table has rows of. Its fields, filters, orders, trees and tables are all the same code.
-pub trait Subject: Copy + Debug + Default + 'static {
+pub trait Subject: Copy + Debug + Default + Send + Sync + 'static {
     /// A row.
     type Row<'a>: Copy;
     /// Looks up values that are not in a row.
     type Lookup;
     /// Groups of fields, which a collector reads together.
-    type Fields: Copy + Debug + FromIterator<Self::Fields>;
+    type Fields: Copy + Debug + Send + Sync + FromIterator<Self::Fields>;
     /// Names a row for its children in a tree.
     type Id: Ord + Copy + Debug + Default;
 
