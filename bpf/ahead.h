@@ -15,13 +15,6 @@
 		asm volatile("" : : "r"(touched));           \
 	} while (0)
 
-static __always_inline struct task_struct *next_of(struct task_struct *t)
-{
-	u64 next = (u64)t->tasks.next - bpf_core_field_offset(struct task_struct, tasks);
-
-	return CAST(struct task_struct, next);
-}
-
 /* The first CPUs of cpu_offsets, where no map must be searched. */
 #define NEAR_CPUS 4
 u64 near_offsets[NEAR_CPUS];

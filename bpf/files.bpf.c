@@ -21,6 +21,7 @@ const volatile struct {
 	u32 task_struct, list_head, callback_head, cred, css_set, cgroup, kernfs_node, signal_struct;
 	u32 files_struct, fdtable, fs_struct, mm_struct, file, inode, super_block, dentry, vfsmount, mount;
 	u32 ns_common, proc_ns_operations, net, socket, sock, tcp_sock, udp_sock, unix_sock, unix_address;
+	u32 inet_timewait_sock;
 } type_ids;
 
 #define ID_OF(type) ID_OF_##type
@@ -62,12 +63,13 @@ ARRAY(places, struct place, 0);
 
 /* How many processes, or records of descriptors, a section handles before it checks the clock again. */
 #define UNITS 16
-#define MAX_STEPS (1 << 23)
 
-/* Whether the time of this section is over. */
-static __always_inline int is_over(void)
+#include "list.h"
+
+static __always_inline int out_of_time(u32 units)
 {
-	if (++run.units < UNITS && run.section_ns)
+	run.units += units;
+	if (run.units < UNITS && run.section_ns)
 		return 0;
 	run.units = 0;
 	return bpf_ktime_get_ns() >= run.deadline_ns;
@@ -77,13 +79,7 @@ static __always_inline int is_over(void)
 #include "files/socket.h"
 #include "files/record.h"
 #include "files/table.h"
-
-static __always_inline struct task_struct *next_of(u64 task)
-{
-	u64 next = (u64)CAST(struct task_struct, task)->tasks.next - bpf_core_field_offset(struct task_struct, tasks);
-
-	return CAST(struct task_struct, next);
-}
+#include "files/listed.h"
 
 /* Begins a process. */
 int begin(u64 task);
@@ -135,9 +131,9 @@ static __always_inline int step_process(void)
 	if (RELOAD(t->pid) != t->tgid)
 		task = (u64)t->group_leader;
 	RELOAD(run.task) = task;
-	RELOAD(run.next) = (u64)next_of(RELOAD(run.task));
+	RELOAD(run.next) = (u64)next_of(CAST(struct task_struct, RELOAD(run.task)));
 	begin(RELOAD(run.task));
-	return is_over();
+	return out_of_time(1);
 }
 
 static int step(u32 i, void *unused)
@@ -145,55 +141,39 @@ static int step(u32 i, void *unused)
 	return run.inside ? step_table() : step_process();
 }
 
-/* Whether the process of this record is still on the list: see tasks.bpf.c. */
-static __always_inline int is_here(u64 task, struct files_process *p)
+static __always_inline u64 met_at(u32 at, u32 *pid, u64 *start_ns)
 {
-	struct task_struct *t = CAST(struct task_struct, task);
-	u64 node = task + bpf_core_field_offset(struct task_struct, tasks);
-	u64 next = (u64)RELOAD(CAST(struct list_head, node)->next);
-
-	if ((u64)RELOAD(CAST(struct list_head, next)->prev) != node)
-		return 0;
-	ordered();
-	return RELOAD(t->pid) == (int)p->tgid && RELOAD(t->start_boottime) == p->start_ns;
-}
-
-/* Finds the last process that is still on the list: the walk continues there. */
-static int go_back(u32 i, void *unused)
-{
-	u32 at = run.back - 1;
 	struct files_process *p = bpf_map_lookup_elem(&processes, &at);
 	struct place *place = bpf_map_lookup_elem(&places, &at);
 
-	if (!p || !place) {
-		run.back = 0;
-		return 1;
-	}
-	if (is_here(place->task, p)) {
-		RELOAD(run.task) = place->task;
-		run.found = 1;
-		return 1;
-	}
-	/* it has ended, or another thread leads it, and the walk meets it again */
+	if (!p || !place)
+		return 0;
+	*pid = p->tgid;
+	*start_ns = p->start_ns;
+	return place->task;
+}
+
+/* Drops the processes from this place on: they have ended, or another thread leads them, and the walk meets them again. */
+static __always_inline void drop_from(u32 index)
+{
+	struct files_process *p = bpf_map_lookup_elem(&processes, &index);
+
+	if (!p)
+		return;
 	run.inside = 0;
 	run.records = p->first;
-	run.processes = at;
-	run.dropped++;
-	run.back = at;
-	return is_over();
+	run.dropped += run.processes - index;
+	run.processes = index;
 }
 
 /* Continues where the previous run stopped. Returns whether it is known where that is. */
 static __always_inline int resume(void)
 {
-	if (!run.back)
-		run.back = run.processes;
-	run.found = 0;
-	bpf_loop(MAX_STEPS, go_back, 0, 0);
-	if (!run.found)
-		return !run.back;
-	run.back = 0;
-	RELOAD(run.next) = (u64)next_of(RELOAD(run.task));
+	search_back(run.processes);
+	if (run.back != run.processes)
+		drop_from(run.back);
+	if (RELOAD(run.searches))
+		return 0;
 	if (run.inside)
 		continue_table();
 	return 1;
@@ -215,7 +195,7 @@ SEC("syscall") int walk(void *ctx)
 	me = CAST(struct task_struct, bpf_get_current_task());
 	run.root_dentry = (u64)me->fs->root.dentry;
 	run.root_mount = (u64)me->fs->root.mnt;
-	if (!run.processes || resume())
+	if (resume())
 		bpf_loop(MAX_STEPS, step, 0, 0);
 	bpf_rcu_read_unlock();
 	took = bpf_ktime_get_ns() - began;

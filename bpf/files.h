@@ -9,6 +9,7 @@
 #define FILES_FILES 1	/* a record of every descriptor */
 #define FILES_SOCKETS 2 /* the addresses of sockets; without FILES_FILES, only sockets have records */
 #define FILES_PATHS 4	/* names and paths, in the pool of texts */
+#define FILES_GPUS 8	/* open GPUs; without FILES_FILES, only they have records */
 
 /* File systems of objects without a path: include/uapi/linux/magic.h. */
 #define FILES_SOCKFS_MAGIC 0x534f434b
@@ -21,6 +22,9 @@
 #define FILES_TMPFS_MAGIC 0x01021994
 #define FILES_HUGETLBFS_MAGIC 0x958458f6
 #define FILES_DMABUF_MAGIC 0x444d4142
+
+/* Devices of GPUs: DRM_MAJOR of include/drm/drm_drv.h. */
+#define FILES_GPU_MAJOR 226
 
 /* What a descriptor is open on. */
 #define FILES_OTHER 0
@@ -53,7 +57,7 @@
 
 /* files_process.state */
 #define FILES_OF_THREAD 1 /* the leader has ended, so these are a thread's */
-#define FILES_CHANGED 2 /* it took another table whenever it was read */
+#define FILES_CHANGED 2 /* files are missing: it took another table whenever it was read, or has more than run.most */
 #define FILES_HIDDEN 4 /* from /proc: the kernel does not show which files it has open */
 #define FILES_UNCOUNTED 8 /* from /proc: nor how many */
 
@@ -114,7 +118,8 @@ struct files_run {
 	/* the walk's own state */
 	u64 first, next, task, holder, files, fdt, fd, open, cloexec, word, cloexec_word, switches;
 	u64 dentry, mount, root_dentry, root_mount, sum, ahead;
-	u32 back, found, inside, begun, tries, reserved;
+	u32 back, searches, found, inside, begun, tries;
+	u32 most, reserved; /* most: records of a process, from the library; more are only counted */
 };
 
 #endif

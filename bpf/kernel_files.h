@@ -14,6 +14,7 @@
 #define S_IFDIR 0040000
 #define S_IFCHR 0020000
 #define S_IFIFO 0010000
+#define MINOR_BITS 20
 #define O_CLOEXEC 02000000
 #define O_PATH 010000000
 
@@ -23,7 +24,10 @@
 #define SOCK_STREAM 1
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
+#define TCP_TIME_WAIT 6
 #define TCP_LISTEN 10
+#define TCP_SYN_RECV 3
+#define TCP_NEW_SYN_RECV 12
 
 enum { BPF_TASK_ITER_ALL_PROCS };
 
@@ -109,6 +113,7 @@ struct sock {
 	u32 sk_ack_backlog;
 	u64 sk_ino;
 };
+struct inet_timewait_sock { volatile u8 tw_substate; };
 struct tcp_sock { u32 copied_seq, write_seq, rcv_nxt, snd_una; };
 struct udp_sock { int forward_deficit; };
 struct sockaddr_un { u16 sun_family; char sun_path[108]; };
@@ -132,6 +137,11 @@ struct task_struct {
 	struct css_set *cgroups;
 	char comm[16];
 };
+
+struct bpf_iter_meta;
+struct bpf_iter__tcp { struct bpf_iter_meta *meta; struct sock_common *sk_common; u32 uid; };
+struct bpf_iter__udp { struct bpf_iter_meta *meta; struct udp_sock *udp_sk; u32 uid; };
+struct bpf_iter__unix { struct bpf_iter_meta *meta; struct unix_sock *unix_sk; };
 
 #pragma clang attribute pop
 

@@ -54,13 +54,13 @@ struct {
 } proofs SEC(".maps");
 
 #include "collect.h"
+#include "list.h"
 #include "ahead.h"
 #include "tasks/proof.h"
 
 /* How many processes with lean records a section reads before it checks the clock again; about twice as many if it keeps
  * them. */
 #define UNITS 8
-#define MAX_STEPS (1 << 23)
 
 /* Whether the record at this old place is of this task. */
 static __always_inline int is_task_of(u32 old, u64 task)
@@ -72,26 +72,6 @@ static __always_inline int is_task_of(u32 old, u64 task)
 
 #include "keep.h"
 #include "visit.h"
-
-static __always_inline u64 next_node(u64 node)
-{
-	return (u64)RELOAD(CAST(struct list_head, node)->next);
-}
-
-/*
- * Whether this is still the same task and on its list, so that RCU keeps its successors. No node's `prev` points to a
- * removed one. Check that first: memory that belongs to another task by now has another start time. Or it belongs to a
- * thread that leads the process since it called execve(2), in the same place of the list.
- */
-static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
-{
-	struct task_struct *t = CAST(struct task_struct, task);
-
-	if ((u64)RELOAD(CAST(struct list_head, next_node(node))->prev) != node)
-		return 0;
-	ordered();
-	return RELOAD(t->pid) == (int)pid && RELOAD(t->start_boottime) == start_ns;
-}
 
 /*
  * Finds the place of this process in the previous walk, if it had one: run.has_old and run.old_at. New processes join
@@ -269,26 +249,16 @@ static int step(u32 i, void *unused)
 	return run.node ? step_thread() : step_process();
 }
 
-/* Finds the last record whose task is still on the list: the walk continues after it. */
-static int go_back(u32 i, void *unused)
+static __always_inline u64 met_at(u32 at, u32 *pid, u64 *start_ns)
 {
-	u32 at = run.back - 1;
 	struct fp_record *r = bpf_map_lookup_elem(&records, &at);
 	struct fp_place *place = bpf_map_lookup_elem(&places, &at);
 
-	if (!r || !place) {
-		run.searches = 0;
-		return 1;
-	}
-	if (is_here(place->task, place->task + bpf_core_field_offset(struct task_struct, tasks), r->identity.tgid,
-		    r->identity.start_ns)) {
-		run.next = (u64)next_of(CAST(struct task_struct, place->task));
-		run.searches = 0;
-		return 1;
-	}
-	run.back = at;
-	/* many may have exited since: no section is longer for that */
-	return out_of_time(1);
+	if (!r || !place)
+		return 0;
+	*pid = r->identity.tgid;
+	*start_ns = r->identity.start_ns;
+	return place->task;
 }
 
 /* Continues where the previous run stopped. Returns whether it is known where that is. */
@@ -297,9 +267,7 @@ static __always_inline int resume(void)
 	u32 last = run.records - 1;
 	struct fp_record *r;
 
-	run.back = run.records;
-	run.searches = 1;
-	bpf_loop(MAX_STEPS, go_back, 0, 0);
+	search_back(run.records);
 	if (run.back != run.records)
 		drop_from(run.back);
 	if (RELOAD(run.searches))

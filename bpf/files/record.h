@@ -81,7 +81,7 @@ static __always_inline void count(struct files_process *p, u32 kind)
 	p->kinds[kind & (FILES_KINDS - 1)]++;
 }
 
-/* Only counts a descriptor. Returns -1 if the addresses of its socket are wanted, and 0 if it must be read again. */
+/* Only counts a descriptor. Returns -1 if its record is wanted, and 0 if it must be read again. */
 static __always_inline int count_file(struct files_process *p, u64 slot, u64 file)
 {
 	struct file *f = CAST(struct file, file);
@@ -89,8 +89,12 @@ static __always_inline int count_file(struct files_process *p, u64 slot, u64 fil
 	struct inode *i = CAST(struct inode, inode);
 	u32 mode = RELOAD(i->i_mode), kind = kind_of(mode, CAST(struct super_block, i->i_sb)->s_magic);
 
-	if (WANTED(FILES_SOCKETS) && kind == FILES_SOCKET)
-		return -1;
+	if (WANTED(FILES_FILES) || (WANTED(FILES_SOCKETS) && kind == FILES_SOCKET) ||
+	    (WANTED(FILES_GPUS) && kind == FILES_CHARACTER && i->i_rdev >> MINOR_BITS == FILES_GPU_MAJOR)) {
+		if (p->records < run.most)
+			return -1;
+		p->state |= FILES_CHANGED;
+	}
 	ordered();
 	if (WORD(slot) != file)
 		return 0;
@@ -119,7 +123,7 @@ __noinline int read_record(u64 slot, u32 fd, u32 is_cloexec)
 		began = bpf_ktime_get_ns();
 	was.inode = (u64)RELOAD(f->f_inode);
 	was.sb = (u64)RELOAD(CAST(struct inode, was.inode)->i_sb);
-	if (!WANTED(FILES_FILES)) {
+	if (!WANTED(FILES_FILES) || p->records >= run.most) {
 		int counted = count_file(p, slot, was.file);
 
 		if (counted >= 0)
@@ -163,7 +167,7 @@ __noinline int read_torn(u32 fd)
 	if (!p)
 		return 0;
 	count(p, FILES_OTHER);
-	if (!WANTED(FILES_FILES | FILES_SOCKETS))
+	if (!WANTED(FILES_FILES | FILES_SOCKETS | FILES_GPUS) || p->records >= run.most)
 		return 0;
 	if (!r) {
 		run.lost_records++;

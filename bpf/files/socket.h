@@ -52,6 +52,15 @@ static __always_inline void read_queues(struct files_socket *r, u64 sk)
 	r->txq = s->sk_wmem_alloc.refs.counter - 1;
 }
 
+/*
+ * Whether this is a connection that waits for its end, or for its beginning: of that there is only the first part of a
+ * socket. No descriptor leads to one.
+ */
+static __always_inline int is_short(u32 state)
+{
+	return state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV;
+}
+
 static __always_inline void read_inet(struct files_socket *r, u64 sk)
 {
 	struct sock_common *c = &CAST(struct sock, sk)->__sk_common;
@@ -113,9 +122,17 @@ __noinline int read_socket(u64 sk)
 	r->protocol = s->sk_protocol;
 	r->netns = CAST(struct net, s->__sk_common.skc_net.net)->ns.inum;
 	r->uid = s->sk_uid.val;
-	if (r->family == AF_INET || r->family == AF_INET6)
+	if (r->family == AF_INET || r->family == AF_INET6) {
 		read_inet(r, sk);
-	else if (r->family == AF_UNIX)
+		if (is_short(r->state)) {
+			r->rxq = r->txq = 0;
+			r->sock_type = SOCK_STREAM;
+			r->protocol = IPPROTO_TCP;
+			r->state = r->state == TCP_TIME_WAIT ? CAST(struct inet_timewait_sock, sk)->tw_substate :
+							       TCP_SYN_RECV;
+		}
+	}
+	if (r->family == AF_UNIX)
 		read_unix(r, sk);
 	return index + 1;
 }

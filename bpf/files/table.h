@@ -301,11 +301,11 @@ static __always_inline int step_table(void)
 	if (run.at >= run.max) {
 		/* a kernel thread has no program, and its folders are those of all of them */
 		run.inside = WANTED(FILES_FILES) && read_others();
-		return is_over();
+		return out_of_time(1);
 	}
 	if (!run.begun) {
 		begin_word();
-	} else if (run.word && !WANTED(FILES_FILES | FILES_SOCKETS) && !run.tries) {
+	} else if (run.word && !WANTED(FILES_FILES | FILES_SOCKETS | FILES_GPUS) && !run.tries) {
 		count_word(run.fd + 8 * (u64)run.at, run.word);
 		run.units = UNITS;
 	} else if (run.word) {
@@ -321,7 +321,7 @@ static __always_inline int step_table(void)
 	} else {
 		end_word();
 	}
-	return is_over();
+	return out_of_time(1);
 }
 
 #endif

@@ -64,14 +64,20 @@ static __always_inline void add_to_sum(u64 value)
 	run.sum = run.sum * 0x9e3779b97f4a7c15ULL + value;
 }
 
-/* Goes up to the next name of the path. Returns the dentry with the name, 0 if a mount was left, 1 at the root. */
+#define AT_ROOT 1
+#define ESCAPED 2
+
+/*
+ * Goes up to the next name of the path. Returns the dentry with the name, 0 if a mount was left, AT_ROOT, or ESCAPED at the
+ * root of a file system of which only a folder is mounted, from which the file was moved away.
+ */
 static __always_inline u64 go_up(void)
 {
 	u64 dentry = RELOAD(run.dentry), mount = RELOAD(run.mount), parent;
 	struct dentry *d = CAST(struct dentry, dentry);
 
 	if (dentry == run.root_dentry && mount == run.root_mount)
-		return 1;
+		return AT_ROOT;
 	add_to_sum(dentry ^ mount);
 	if (dentry == (u64)CAST(struct vfsmount, mount)->mnt_root) {
 		u64 at = mount - bpf_core_field_offset(struct mount, mnt);
@@ -79,7 +85,7 @@ static __always_inline u64 go_up(void)
 		u64 up = (u64)m->mnt_parent;
 
 		if (up == at)
-			return 1;
+			return AT_ROOT;
 		RELOAD(run.dentry) = (u64)m->mnt_mountpoint;
 		RELOAD(run.mount) = up + bpf_core_field_offset(struct mount, mnt);
 		return 0;
@@ -88,7 +94,7 @@ static __always_inline u64 go_up(void)
 	ordered();
 	parent = (u64)RELOAD(d->d_parent);
 	if (parent == dentry)
-		return 1;
+		return ESCAPED;
 	RELOAD(run.dentry) = parent;
 	return dentry;
 }
@@ -98,8 +104,11 @@ static int read_component(u32 i, void *unused)
 	u64 dentry = go_up();
 	struct dentry *d = CAST(struct dentry, dentry);
 
-	if (dentry <= 1)
-		return dentry;
+	/* the kernel shows no name then */
+	if (dentry == ESCAPED)
+		run.text_at = run.text_end;
+	if (dentry <= ESCAPED)
+		return dentry != 0;
 	run.found = put_before(d->d_name.name, d->d_name.len, '/');
 	return !run.found;
 }
@@ -108,7 +117,7 @@ static int check_component(u32 i, void *unused)
 {
 	u64 dentry = go_up();
 
-	return dentry == 1;
+	return dentry == AT_ROOT || dentry == ESCAPED;
 }
 
 /* Writes the path of a dentry in a mount. Returns whether it is right. */

@@ -6,7 +6,7 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use fastproc::cgroups::Source;
+use fastproc::{UnknownSource, cgroups::Source};
 use fastproc_columns::cgroups::{self, Column, Filter, Lookup, Reader, Sort};
 use pyo3::{exceptions::PyValueError, prelude::*, sync::MutexExt};
 
@@ -70,7 +70,7 @@ impl Cgroups {
         let source: Option<Source> = source
             .map(str::parse)
             .transpose()
-            .map_err(PyValueError::new_err)?;
+            .map_err(|error: UnknownSource| PyValueError::new_err(error.to_string()))?;
         let filtered = filter.iter().flat_map(Filter::fields);
         let sorted = sort.iter().flat_map(Sort::fields);
         let used = columns.iter().copied().chain(filtered).chain(sorted);

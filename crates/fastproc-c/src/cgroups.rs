@@ -58,7 +58,7 @@ impl Reader {
             None | Some(b"auto") => None,
             Some(name) => {
                 let source: Result<Source, _> = String::from_utf8_lossy(name).parse();
-                Some(source.map_err(Failure::Argument)?)
+                Some(source.map_err(|error| Failure::Argument(error.to_string()))?)
             }
         };
         let builder = Cgroups::builder().fields(fields).source(source);

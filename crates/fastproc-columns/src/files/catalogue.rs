@@ -1,6 +1,6 @@
 //! The catalogue of the fields of open files and sockets.
 
-use fastproc::files::{Address, Device, Fields, File, Holder, Kind, Mode, Slot, Socket};
+use fastproc::files::{Address, Device, Fields, File, GpuClient, Holder, Kind, Mode, Slot, Socket};
 
 use super::{Lookup, OpenFiles, Row};
 use crate::{
@@ -63,6 +63,13 @@ macro_rules! socket {
     };
 }
 
+/// What a GPU did for a file, or for all files of a process.
+macro_rules! gpu {
+    ($client:ident => $value:expr) => {
+        |row, _| Value::known(of_gpus(row, |$client| $value), Into::into)
+    };
+}
+
 /// All fields, in the order of the help.
 #[rustfmt::skip]
 pub static COLUMNS: &[Field<OpenFiles>] = &[
@@ -102,6 +109,10 @@ pub static COLUMNS: &[Field<OpenFiles>] = &[
     truth!(of_file, "path_only", "whether it only names a file (O_PATH)", file => file.is_path_only()),
     truth!(of_path, "deleted", "whether its path was removed", file => file.is_deleted()),
     of_path("name", Unit::Text, "its path, or what it is", |row, lookup| lookup.name(row)).also(&["path"]),
+    of_gpu("gpu_driver", Unit::Text, "driver of the GPU", |row, _| Value::known(row.file.and_then(File::gpu), |client| Text(client.driver().as_bytes()))).heading("GPUDRIVER"),
+    of_gpu("gpu_client", Unit::Number, "number of the client of the GPU; descriptors of one client have the same", |row, _| Value::known(row.file.and_then(File::gpu).map(GpuClient::id), Into::into)).heading("GPUCLIENT").id(),
+    of_gpu("gpu_memory", Unit::Bytes, "memory of its buffers of the GPU, as far as it is not swapped out", gpu!(client => client.memory())).heading("GPUMEM"),
+    of_gpu("gpu_time", Unit::Time, "how long engines of the GPU have worked for it", gpu!(client => client.busy_ns())).heading("GPUTIME"),
     // The socket
     of_socket("netid", Unit::Text, "tcp, udp, u_str (unix stream), u_dgr, u_seq, raw, nl (netlink), and so on", |row, _| Value::known(row.socket.map(Socket::netid), |name| Text(name.as_bytes()))).also(&["proto"]),
     of_socket("state", Unit::Text, "its state in the words of ss(8): ESTAB, LISTEN, UNCONN, …", |row, _| Value::known(row.socket.map(Socket::state_name), |name| Text(name.as_bytes()))),
@@ -119,6 +130,17 @@ pub static COLUMNS: &[Field<OpenFiles>] = &[
     of_socket("owner", Unit::Text, "user who made it", |row, lookup| lookup.user(row.socket.and_then(Socket::uid))),
     of_socket("netns", Unit::Number, "inode number of its network namespace", socket!(socket => socket.network_namespace())).id(),
 ];
+
+fn of_gpus(row: &Row<'_>, value: impl Fn(&GpuClient) -> Option<u64>) -> Option<u64> {
+    match row.file {
+        Some(file) => value(file.gpu()?),
+        None => row
+            .holder?
+            .gpus()
+            .filter_map(value)
+            .reduce(u64::saturating_add),
+    }
+}
 
 fn slot_name(slot: Slot) -> &'static str {
     match slot {
@@ -191,5 +213,6 @@ groups! {
     of_file: needs(Fields::FILES);
     by_stat: needs(Fields::FILES.union(Fields::STAT));
     of_path: needs(Fields::FILES.union(Fields::PATHS));
+    of_gpu: needs(Fields::GPUS);
     of_socket: needs(Fields::SOCKETS);
 }

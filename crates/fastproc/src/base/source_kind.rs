@@ -1,7 +1,5 @@
 //! The sources, by their names.
 
-use std::{fmt, str::FromStr};
-
 /// The ways to read the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SourceKind {
@@ -37,23 +35,37 @@ impl SourceKind {
     }
 }
 
-impl fmt::Display for SourceKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// The name is not that of a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no source is called {0:?}; there are service, bpf, bpf-iter and procfs")]
-pub struct UnknownSource(String);
-
-impl FromStr for SourceKind {
-    type Err = UnknownSource;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let mut known = [Self::Service].into_iter().chain(Self::LOCAL);
-        let known = known.find(|kind| kind.name() == name);
-        known.ok_or_else(|| UnknownSource(name.into()))
-    }
+#[error("there is no source {name:?}; there are {known}")]
+pub struct UnknownSource {
+    pub(crate) name: String,
+    pub(crate) known: &'static str,
 }
+
+/// Writes the sources of a type by their names, and reads these.
+macro_rules! by_name {
+    ($source:ident: $($variant:ident),+; $known:literal) => {
+        impl std::fmt::Display for $source {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $source {
+            type Err = $crate::UnknownSource;
+
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                let mut sources = [$(Self::$variant),+].into_iter();
+                let unknown = || $crate::UnknownSource {
+                    name: name.into(),
+                    known: $known,
+                };
+                sources.find(|source| source.name() == name).ok_or_else(unknown)
+            }
+        }
+    };
+}
+pub(crate) use by_name;
+
+by_name!(SourceKind: Service, Bpf, BpfIter, Procfs; "service, bpf, bpf-iter and procfs");

@@ -1,9 +1,7 @@
 //! The options of a collector of cgroups.
 
 use std::{
-    fmt,
     path::{Path, PathBuf},
-    str::FromStr,
     time::Duration,
 };
 
@@ -20,9 +18,12 @@ use super::{
     stat::Lines,
     tree::Tree,
 };
-use crate::source::{
-    bpf::SECTION,
-    service::{socket_path, timeout},
+use crate::{
+    base::source_kind::by_name,
+    source::{
+        bpf::SECTION,
+        service::{socket_path, timeout},
+    },
 };
 
 /// A source of cgroups.
@@ -48,23 +49,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Source {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = [Self::Bpf, Self::Service, Self::Files]
-            .into_iter()
-            .find(|source| source.name() == name);
-        known
-            .ok_or_else(|| format!("there is no source {name:?}; there are bpf, service and files"))
-    }
-}
+by_name!(Source: Bpf, Service, Files; "bpf, service and files");
 
 /// The options of a collector of cgroups.
 #[derive(Clone, Copy, Debug)]

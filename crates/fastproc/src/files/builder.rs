@@ -1,17 +1,18 @@
 //! The options of a collector of open files.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::time::Duration;
 
 use super::{
     Files, Reader,
     error::Error,
+    gpu::Clients,
     groups::Fields,
-    object::{Bpf, allocated_files},
+    object::{Bpf, Options, allocated_files},
     procfs::Procfs,
     tables::{Names, Owned},
 };
 use crate::{
-    base::{frozen, host::running_processes},
+    base::{frozen, host::running_processes, source_kind::by_name},
     source::bpf::SECTION,
 };
 
@@ -35,22 +36,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Source {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let mut known = [Self::Bpf, Self::Procfs].into_iter();
-        known
-            .find(|source| source.name() == name)
-            .ok_or_else(|| format!("there is no source {name:?}; there are bpf and procfs"))
-    }
-}
+by_name!(Source: Bpf, Procfs; "bpf and procfs");
 
 /// The options of a collector of open files.
 #[derive(Clone, Debug)]
@@ -62,6 +48,7 @@ pub struct Builder {
     orphans: bool,
     once: bool,
     section: Duration,
+    room: Option<u32>,
 }
 
 impl Builder {
@@ -73,6 +60,7 @@ impl Builder {
             orphans: false,
             once: false,
             section: SECTION,
+            room: None,
         }
     }
 
@@ -117,7 +105,15 @@ impl Builder {
     /// The requested source cannot be used.
     pub fn open(self) -> Result<Files, Error> {
         let mut refusal = None;
-        let by_bpf = || Bpf::open(self.fields, self.section).map(|bpf| Reader::Bpf(Box::new(bpf)));
+        let by_bpf = || {
+            let bpf = Bpf::open(Options {
+                fields: self.fields,
+                lists: self.orphans,
+                section: self.section,
+                room: self.room,
+            })?;
+            Ok(Reader::Bpf(Box::new(bpf)))
+        };
         let procfs = || Procfs::open(self.fields).map(|procfs| Reader::Procfs(Box::new(procfs)));
         let reader = match self.source {
             Some(Source::Bpf) => by_bpf()?,
@@ -140,6 +136,7 @@ impl Builder {
             reader,
             orphans: Owned::default(),
             names: Names::default(),
+            gpus: Clients::default(),
         })
     }
 }
@@ -164,6 +161,12 @@ impl Builder {
     /// How long one run of the program may take; with zero, it pauses after every descriptor. For tests.
     pub fn section(mut self, section: Duration) -> Self {
         self.section = section;
+        self
+    }
+
+    /// For how many records there is room before each process only has its part of it. For tests.
+    pub fn room(mut self, records: u32) -> Self {
+        self.room = Some(records);
         self
     }
 }

@@ -19,6 +19,9 @@ use super::{
 };
 use crate::base::proc_root;
 
+/// The most bytes of names that are kept of the text: more are not known.
+const MOST_NAMES: usize = 16 << 20;
+
 /// Completes the records of a walk.
 pub(super) fn complete(bpf: &mut Bpf, fields: Fields, names: &mut Names) {
     if !fields.intersects(Fields::FILES | Fields::SOCKETS) {
@@ -44,6 +47,7 @@ fn wants(record: &Record, fields: Fields) -> bool {
 fn find(tables: Tables<'_>, fields: Fields, names: &mut Names) -> Vec<(usize, Record)> {
     let mut found = Vec::new();
     let mut text = Vec::new();
+    let mut room = MOST_NAMES;
     for process in tables.processes {
         let first = process.first as usize;
         let records = first..first + process.records as usize;
@@ -62,7 +66,8 @@ fn find(tables: Tables<'_>, fields: Fields, names: &mut Names) -> Vec<(usize, Re
             let Some(new) = completed(record, seen, || is_named(record, tables, &name)) else {
                 continue;
             };
-            if fields.contains(Fields::PATHS) {
+            if fields.contains(Fields::PATHS) && room >= name.len() {
+                room -= name.len();
                 names.insert(at as u32, name.into());
             }
             found.push((at, new));

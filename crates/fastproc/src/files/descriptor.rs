@@ -2,7 +2,7 @@
 
 use rustix::{
     fd::OwnedFd,
-    fs::{AtFlags, Mode, OFlags, Stat, major, minor, openat, readlinkat, statat},
+    fs::{AtFlags, Mode, OFlags, Stat, openat, readlinkat, statat},
 };
 
 use super::{
@@ -87,10 +87,7 @@ fn read_kind(descriptors: &OwnedFd, entry: &str) -> Option<Kind> {
 fn read_link(folder: &OwnedFd, entry: &str, number: u32) -> Option<(Record, Vec<u8>)> {
     let name = readlinkat(folder, entry, Vec::new()).ok()?.into_bytes();
     let stat = statat(folder, entry, follow()).ok()?;
-    let device = |number| {
-        let (major, minor) = (major(number), minor(number));
-        Device { major, minor }.to_kernel()
-    };
+    let device = |number| Device::from_stat(number).to_kernel();
     let mut record = Record {
         ino: stat.st_ino,
         size: stat.st_size as u64,

@@ -13,9 +13,12 @@ bitflags::bitflags! {
         const SOCKETS = layout::SOCKETS;
         /// Names and paths of files.
         const PATHS = layout::PATHS;
+        /// What drivers say of clients of GPUs ([`File::gpu`](super::File::gpu)). Without [`FILES`](Self::FILES), only open GPUs are
+        /// listed.
+        const GPUS = layout::GPUS;
         /// Device and inode numbers where stat(2) shows others than the kernel keeps in its inodes (overlayfs, btrfs). They are
         /// asked for file by file.
-        const STAT = 8;
+        const STAT = 16;
     }
 }
 

@@ -36,6 +36,7 @@ mod builder;
 mod complete;
 mod descriptor;
 mod error;
+mod gpu;
 mod groups;
 mod name;
 mod net;
@@ -48,6 +49,7 @@ mod trusted;
 
 use std::{collections::HashSet, time::Duration};
 
+use gpu::Clients;
 use net::Net;
 use object::Bpf;
 use procfs::{Procfs, own_network_namespace};
@@ -56,6 +58,7 @@ use tables::{Names, Owned};
 pub use self::{
     builder::{Builder, Source},
     error::Error,
+    gpu::{GpuClient, GpuEngine, GpuRegion, has_gpu},
     groups::{Fields, Kind},
     snapshot::{Device, File, Holder, Mode, Slot, Snapshot},
     socket::{Address, Socket},
@@ -74,6 +77,7 @@ pub struct Files {
     reader: Reader,
     orphans: Owned,
     names: Names,
+    gpus: Clients,
 }
 
 #[derive(Debug)]
@@ -118,6 +122,12 @@ impl Files {
         }
     }
 
+    /// Whether sockets without a descriptor come from programs, and not from the text. For tests.
+    #[doc(hidden)]
+    pub fn lists_by_bpf(&self) -> bool {
+        matches!(&self.reader, Reader::Bpf(bpf) if bpf.listed().is_some())
+    }
+
     /// Reads the open files of all processes, or of those that were asked for.
     ///
     /// # Errors
@@ -125,12 +135,19 @@ impl Files {
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
         self.names.clear();
         self.orphans.clear();
+        self.gpus.clear();
         match &mut self.reader {
             Reader::Bpf(bpf) => {
                 bpf.walk()?;
                 complete::complete(bpf, self.fields, &mut self.names);
             }
             Reader::Procfs(procfs) => procfs.read(self.pids.as_deref())?,
+        }
+        if self.fields.contains(Fields::GPUS) && has_gpu() {
+            self.gpus.read(match &self.reader {
+                Reader::Bpf(bpf) => bpf.tables(),
+                Reader::Procfs(procfs) => procfs.tables(),
+            });
         }
         if self.has_orphans {
             self.find_orphans();
@@ -147,6 +164,7 @@ impl Files {
         Snapshot {
             tables,
             names: &self.names,
+            gpus: &self.gpus,
             orphans: self.orphans.tables(),
             pids: self.pids.as_deref(),
             began_ns,
@@ -155,17 +173,23 @@ impl Files {
 
     /// Lists what the tables of this network namespace have, and no descriptor leads to.
     fn find_orphans(&mut self) {
-        let mut net = Net::default();
-        net.read("/proc/net", own_network_namespace());
-        let tables = match &self.reader {
-            Reader::Bpf(bpf) => bpf.tables(),
-            Reader::Procfs(procfs) => procfs.tables(),
+        let (tables, listed) = match &self.reader {
+            Reader::Bpf(bpf) => (bpf.tables(), bpf.listed()),
+            Reader::Procfs(procfs) => (procfs.tables(), None),
         };
+        let mut net = Net::default();
+        let known: &[&str] = if listed.is_some() { &net::LISTED } else { &[] };
+        net.read("/proc/net", own_network_namespace(), known);
         let held = tables.records.iter().filter(|record| record.socket != 0);
         let held: HashSet<u64> = held.map(|record| record.ino).collect();
-        for (inode, socket, name) in net.sockets() {
+        let listed = listed.unwrap_or_default().iter().filter_map(|record| {
+            let socket = tables.sockets.get(record.socket.checked_sub(1)? as usize)?;
+            let start = socket.text as usize;
+            let name = tables.texts.get(start..start + socket.text_len as usize);
+            Some((record.ino, *socket, name.unwrap_or_default()))
+        });
+        for (inode, mut socket, name) in net.sockets().chain(listed) {
             if inode == 0 || !held.contains(&inode) {
-                let mut socket = socket;
                 (socket.text, socket.text_len) = self.orphans.add_text(name);
                 self.orphans.sockets.push(socket);
                 self.orphans.records.push(layout::Record {

@@ -1,6 +1,9 @@
 //! The kernel's tables of sockets as text: `/proc/net/tcp` and its like, which show one network namespace.
 
-use std::{collections::HashMap, fs::File};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fs::File,
+};
 
 use super::{
     object::layout::Socket,
@@ -23,9 +26,13 @@ const INET: [(&str, u8, u8, u32); 10] = [
     ("raw", AF_INET, RAW, 0),
     ("raw6", AF_INET6, RAW, 0),
 ];
+/// The tables that programs list as well.
+pub(super) const LISTED: [&str; 5] = ["tcp", "tcp6", "udp", "udp6", "unix"];
 const ESTABLISHED: u8 = 1;
 const CLOSE: u8 = 7;
-/// `SS_CONNECTED`, and the flag of a listening socket (`__SO_ACCEPTCON`): include/uapi/linux/net.h.
+/// `SS_CONNECTING`, as which the kernel shows a connection that is not accepted yet, `SS_CONNECTED`, and the flag of a listening
+/// socket (`__SO_ACCEPTCON`): include/uapi/linux/net.h.
+const CONNECTING: u32 = 2;
 const CONNECTED: u32 = 3;
 const ACCEPTS: u32 = 1 << 16;
 /// The user of a socket whose user the text does not tell.
@@ -47,10 +54,10 @@ impl Net {
         self.without.clear();
     }
 
-    /// Adds the tables of this folder, as in `/proc/net`, which show this network namespace (0: not known).
-    pub(super) fn read(&mut self, folder: &str, namespace: u32) {
+    /// Adds the tables of this folder, as in `/proc/net`, which show this network namespace (0: not known), except these.
+    pub(super) fn read(&mut self, folder: &str, namespace: u32, except: &[&str]) {
         for (name, family, sock_type, protocol) in INET {
-            if !self.load(&format!("{folder}/{name}")) {
+            if except.contains(&name) || !self.load(&format!("{folder}/{name}")) {
                 continue;
             }
             let lines = self.text.split(|&byte| byte == b'\n').skip(1);
@@ -65,7 +72,7 @@ impl Net {
                 }
             }
         }
-        if self.load(&format!("{folder}/unix")) {
+        if !except.contains(&"unix") && self.load(&format!("{folder}/unix")) {
             self.add_unix(namespace);
         }
     }
@@ -75,23 +82,41 @@ impl Net {
         file.is_ok_and(|file| read_whole(&file, &mut self.text).is_ok())
     }
 
-    /// A name may hold a newline, and then what looks like the line of another socket. That socket has a line of its own as well, so
-    /// what has two lines is not known.
+    /// A name may hold a newline, and then its rest stands in a line of its own: such a name is not known. The rest may look like the
+    /// line of another socket. That socket has a line as well, so what has two lines is not known, except that its table has it.
     fn add_unix(&mut self, namespace: u32) {
-        let lines = self.text.split(|&byte| byte == b'\n').skip(1);
-        for (inode, mut socket, name) in lines.filter_map(unix) {
-            socket.netns = namespace;
-            let entry = if self.by_inode.contains_key(&inode) {
-                let unknown = Socket {
-                    family: AF_UNIX,
-                    uid: NOBODY,
-                    ..Socket::default()
-                };
-                (unknown, Box::default())
-            } else {
-                (socket, name.into())
+        let text = self.text.strip_suffix(b"\n").unwrap_or(&self.text);
+        let mut previous = None;
+        for line in text.split(|&byte| byte == b'\n').skip(1) {
+            let Some((inode, mut socket, name)) = unix(line) else {
+                let cut = previous.and_then(|inode| self.by_inode.get_mut(&inode));
+                if let Some((
+                    Socket {
+                        family: AF_UNIX, ..
+                    },
+                    name,
+                )) = cut
+                {
+                    *name = Box::default();
+                }
+                continue;
             };
-            self.by_inode.insert(inode, entry);
+            previous = Some(inode);
+            socket.netns = namespace;
+            match self.by_inode.entry(inode) {
+                Entry::Vacant(place) => {
+                    place.insert((socket, name.into()));
+                }
+                Entry::Occupied(mut known) if known.get().0.family == AF_UNIX => {
+                    let unknown = Socket {
+                        family: AF_UNIX,
+                        uid: NOBODY,
+                        ..Socket::default()
+                    };
+                    known.insert((unknown, Box::default()));
+                }
+                Entry::Occupied(_) => {}
+            }
         }
     }
 
@@ -203,7 +228,7 @@ fn unix(line: &[u8]) -> Option<(u64, Socket, Vec<u8>)> {
         protocol,
         state: if flags & ACCEPTS != 0 {
             LISTEN
-        } else if state == CONNECTED {
+        } else if state == CONNECTING || state == CONNECTED {
             ESTABLISHED
         } else {
             CLOSE
@@ -269,5 +294,31 @@ mod tests {
         net.add_unix(1);
         let name = |inode| net.find(inode).map(|(_, name)| name.to_vec());
         assert_eq!((name(5), name(6)), (Some(vec![]), Some(b"\0x".to_vec())));
+        // That of a socket in another table hides nothing.
+        let (_, tcp) = inet(TCP_LINE, AF_INET, STREAM, TCP).expect("a line");
+        net.by_inode.insert(5, (tcp, Box::default()));
+        net.add_unix(1);
+        assert_eq!(net.find(5), Some((tcp, &[][..])));
+    }
+
+    #[test]
+    fn a_name_with_a_newline_is_not_known() {
+        let mut net = Net {
+            text: b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+                a: 00000002 00000000 00010000 0001 01 5 @two\nlines\n\
+                b: 00000002 00000000 00010000 0001 01 6 /run/last\n\
+                c: 00000002 00000000 00010000 0001 01 7 @ends with one\n\n"
+                .to_vec(),
+            ..Net::default()
+        };
+        net.add_unix(1);
+        let name = |inode| {
+            net.find(inode)
+                .map(|(_, name)| name.escape_ascii().to_string())
+        };
+        assert_eq!(
+            [5, 6, 7].map(name),
+            ["", "/run/last", ""].map(|name| Some(name.into()))
+        );
     }
 }

@@ -14,7 +14,9 @@ use crate::{
         namespaces::Numbering,
         proc_root,
     },
-    kernel::{KernelTypes, Loader, Mapping, ObjectFile, Wanted, object_file, run, support},
+    kernel::{
+        KernelTypes, Loader, Mapping, ObjectFile, Wanted, iterate, object_file, run, support,
+    },
     rules::access::may_trace_all,
 };
 
@@ -37,6 +39,8 @@ const MAX_GROWTHS: u32 = 8;
 const SINCE_6_7: &str = "bpf_iter_task_new";
 /// Bytes of text for a descriptor, on average, for which there is room at first.
 const TEXT_BYTES: u32 = 32;
+/// So many descriptors of each process are read, however many there are.
+const LEAST_OF_PROCESS: u32 = 256;
 
 /// What the program must find in the structures, or it would show zeros.
 const MEMBERS: [&str; 24] = [
@@ -77,15 +81,30 @@ const MEMBERS_OF_SOCKETS: [&str; 8] = [
     "sock.sk_protocol",
 ];
 
+/// The programs that list tables of sockets.
+const LISTS: [&str; 3] = ["list_tcp", "list_udp", "list_unix"];
+
 /// The loaded program.
 #[derive(Debug)]
 pub(super) struct Bpf {
     types: KernelTypes,
-    fields: Fields,
     capacity: Capacity,
     loaded: Walk,
-    section: Duration,
+    options: Options,
+    most_records: u32,
     met: Met,
+}
+
+/// How to walk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    pub(super) fields: Fields,
+    /// Whether to list the sockets of the kernel's tables, too.
+    pub(super) lists: bool,
+    /// How long one run of the program may take.
+    pub(super) section: Duration,
+    /// The most records; by default they take an eighth of the machine's memory.
+    pub(super) room: Option<u32>,
 }
 
 /// For how many there is room. Texts are counted in pieces.
@@ -105,6 +124,7 @@ struct Walk {
     records: Mapping<Record>,
     sockets: Mapping<Socket>,
     texts: Mapping<u8>,
+    lists: Vec<OwnedFd>,
 }
 
 /// The result of a walk.
@@ -112,6 +132,7 @@ struct Walk {
 pub(super) struct Met {
     processes: usize,
     records: usize,
+    with_listed: usize,
     sockets: usize,
     texts: usize,
     /// Time since boot when the walk began.
@@ -123,8 +144,9 @@ pub(super) struct Met {
 }
 
 impl Bpf {
-    /// Loads the program, whose runs take this long.
-    pub(super) fn open(fields: Fields, section: Duration) -> Result<Self, Error> {
+    /// Loads the program.
+    pub(super) fn open(mut options: Options) -> Result<Self, Error> {
+        let fields = options.fields;
         support::permitted()?;
         if !may_trace_all() {
             return Err(Error::NotPermitted);
@@ -159,12 +181,18 @@ impl Bpf {
             return Err(Error::UnknownKernel { missing });
         }
         let capacity = Capacity::expected(fields);
+        let mut loaded = Walk::load(options, capacity, &types);
+        if options.lists && loaded.is_err() {
+            // These tables may be those of a module. The text has them as well.
+            options.lists = false;
+            loaded = Walk::load(options, capacity, &types);
+        }
         Ok(Self {
-            loaded: Walk::load(fields, capacity, &types)?,
+            loaded: loaded?,
             types,
-            fields,
             capacity,
-            section,
+            options,
+            most_records: options.room.unwrap_or_else(most_in_memory),
             met: Met::default(),
         })
     }
@@ -172,20 +200,28 @@ impl Bpf {
     /// Walks all processes.
     pub(super) fn walk(&mut self) -> Result<(), Error> {
         self.met = Met::default();
+        let mut most = u32::MAX;
         for _ in 0..MAX_GROWTHS {
             let began_ns = boottime_ns();
             self.loaded.run.as_mut_slice()[0] = Run {
-                section_ns: self.section.as_nanos() as u64,
+                section_ns: self.options.section.as_nanos() as u64,
+                most,
                 ..Run::default()
             };
             while self.loaded.run.as_slice()[0].done == 0 {
                 run(self.loaded.program.as_fd(), &mut [])?;
             }
+            let records = self.loaded.run.as_slice()[0].records as usize;
+            for link in &self.loaded.lists {
+                iterate(link.as_fd()).map_err(error::Error::Run)?;
+            }
             let run = self.loaded.run.as_slice()[0];
-            let Some(capacity) = self.capacity.grown(&run) else {
+            let fields = self.options.fields;
+            let Some(capacity) = self.capacity.grown(&run, fields, self.most_records) else {
                 self.met = Met {
                     processes: run.processes as usize,
-                    records: run.records as usize,
+                    records,
+                    with_listed: run.records as usize,
                     sockets: run.sockets as usize,
                     texts: (run.text * PIECE) as usize,
                     began_ns,
@@ -194,7 +230,12 @@ impl Bpf {
                 };
                 return Ok(());
             };
-            self.loaded = Walk::load(self.fields, capacity, &self.types)?;
+            if capacity.records > self.most_records && most == u32::MAX {
+                // Duplicates of a descriptor cost their user little: they must not fill the memory of a reader.
+                most = (self.most_records / run.processes.max(1)).max(LEAST_OF_PROCESS);
+                continue;
+            }
+            self.loaded = Walk::load(self.options, capacity, &self.types)?;
             self.capacity = capacity;
         }
         Err(Error::Overflow {
@@ -217,9 +258,26 @@ impl Bpf {
         }
     }
 
+    /// The sockets of the kernel's tables. `None`: they were not asked for, or only the text has them.
+    pub(super) fn listed(&self) -> Option<&[Record]> {
+        let listed = self.met.records..self.met.with_listed;
+        let records = self.loaded.records.as_slice();
+        self.options.lists.then(|| &records[listed])
+    }
+
     pub(super) fn records_mut(&mut self) -> &mut [Record] {
         &mut self.loaded.records.as_mut_slice()[..self.met.records]
     }
+}
+
+/// How many records fill an eighth of the machine's memory.
+fn most_in_memory() -> u32 {
+    let memory = rustix::system::sysinfo();
+    let bytes = memory.totalram as u64 * u64::from(memory.mem_unit);
+    let record = size_of::<Record>() + size_of::<Socket>() + TEXT_BYTES as usize;
+    // Texts have a place of 32 bits.
+    let most = u64::from(u32::MAX / TEXT_BYTES / 2);
+    (bytes / 8 / record as u64).min(most) as u32
 }
 
 /// The number of open files of the machine. Processes may share each.
@@ -239,7 +297,7 @@ impl Capacity {
         let only = |group, count: u32| if fields.intersects(group) { count } else { 1 };
         Self {
             processes: processes + processes / 4 + 64,
-            records: only(Fields::FILES | Fields::SOCKETS, files),
+            records: only(Fields::FILES | Fields::SOCKETS | Fields::GPUS, files),
             sockets: only(Fields::SOCKETS, files),
             pieces: only(
                 Fields::PATHS | Fields::SOCKETS,
@@ -248,13 +306,21 @@ impl Capacity {
         }
     }
 
-    /// Room for what was lost, and a quarter more. `None`: nothing was lost.
-    fn grown(self, run: &Run) -> Option<Self> {
+    /// Room for what was lost, and a quarter more. `None`: nothing was lost, or only texts for which there may not be more room.
+    fn grown(self, run: &Run, fields: Fields, most_records: u32) -> Option<Self> {
+        let most_pieces = most_records / (PIECE / TEXT_BYTES) + 2;
+        // Each lost record may have a text, too.
+        let texts = if fields.contains(Fields::PATHS) {
+            run.lost_texts.max(run.lost_records)
+        } else {
+            run.lost_texts
+        };
+        let texts = if self.pieces < most_pieces { texts } else { 0 };
         let lost = [
             run.lost_processes,
             run.lost_records,
             run.lost_sockets,
-            run.lost_texts,
+            texts,
         ];
         if lost == [0; 4] {
             return None;
@@ -272,16 +338,20 @@ impl Capacity {
             processes: with(self.processes, run.lost_processes.min(1) * self.processes),
             records: with(self.records, run.lost_records),
             sockets: with(self.sockets, run.lost_sockets),
-            pieces: with(self.pieces, run.lost_texts / (PIECE / TEXT_BYTES) + 1),
+            pieces: with(self.pieces, texts.div_ceil(PIECE / TEXT_BYTES)).min(most_pieces),
         })
     }
 }
 
 impl Walk {
-    fn load(fields: Fields, capacity: Capacity, types: &KernelTypes) -> Result<Self, Error> {
+    fn load(options: Options, capacity: Capacity, types: &KernelTypes) -> Result<Self, Error> {
         let mut loader = Loader::open(&OBJECT, types)?;
+        let lists = if options.lists { &LISTS[..] } else { &[] };
+        for program in LISTS.iter().filter(|name| !lists.contains(name)) {
+            loader.skip(program);
+        }
         let settings = Settings {
-            groups: fields.bits(),
+            groups: options.fields.bits(),
             pieces: capacity.pieces,
         };
         loader.set("settings", &settings)?;
@@ -291,7 +361,9 @@ impl Walk {
         loader.set_len("sockets", capacity.sockets)?;
         loader.set_len("texts", capacity.pieces)?;
         let loaded = loader.load()?;
+        let lists = lists.iter().map(|program| loaded.attach(program));
         Ok(Self {
+            lists: lists.collect::<Result<_, _>>()?,
             program: loaded.program("walk")?,
             run: loaded.map(".data.run", 1)?,
             processes: loaded.map("processes", capacity.processes)?,

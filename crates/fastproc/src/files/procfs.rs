@@ -11,9 +11,10 @@ use rustix::{
 use super::{
     descriptor::{Seen, read_descriptor, read_other},
     error::Error,
+    gpu::is_gpu,
     groups::{Fields, Kind},
     net::Net,
-    object::layout::{self, HIDDEN, UNCOUNTED},
+    object::layout::{self, HIDDEN, OF_THREAD, UNCOUNTED},
     tables::{Owned, Tables},
 };
 use crate::base::{
@@ -97,15 +98,24 @@ impl Procfs {
         let Ok(folder) = openat(root, format!("{pid}"), flags, Mode::empty()) else {
             return;
         };
-        let Some(mut process) = self.identify(&folder, pid) else {
+        let Some((mut process, has_ended)) = self.identify(&folder, pid) else {
             return;
         };
         process.first = self.owned.records.len() as u32;
+        let thread = if has_ended {
+            self.thread_with_files(&folder, pid)
+        } else {
+            None
+        };
+        if thread.is_some() {
+            process.state |= OF_THREAD;
+        }
+        let folder = thread.unwrap_or(folder);
         match openat(&folder, "fd", flags, Mode::empty()) {
             Ok(descriptors) => self.read_descriptors(&folder, &descriptors, &mut process),
             Err(Errno::NOENT | Errno::SRCH) => return,
             Err(_) => {
-                process.state = HIDDEN;
+                process.state |= HIDDEN;
                 let size = statat(&folder, "fd", AtFlags::empty()).map_or(0, |stat| stat.st_size);
                 process.open = size as u32;
                 if !self.tells_number {
@@ -126,14 +136,31 @@ impl Procfs {
         self.owned.processes.push(process);
     }
 
-    /// The process's name, user and start. `None`: it has ended.
-    fn identify(&mut self, folder: &OwnedFd, pid: u32) -> Option<layout::Process> {
+    /// The folder of a thread that has files.
+    fn thread_with_files(&mut self, folder: &OwnedFd, pid: u32) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let tasks = openat(folder, "task", flags, Mode::empty()).ok()?;
+        let mut threads = Vec::new();
+        list(&tasks, &mut self.entries, &mut threads).ok()?;
+        threads.retain(|&thread| thread != pid);
+        threads.into_iter().find_map(|thread| {
+            let thread = openat(&tasks, format!("{thread}"), flags, Mode::empty()).ok()?;
+            let descriptors = openat(&thread, "fd", flags, Mode::empty()).ok()?;
+            let mut numbers = Vec::new();
+            list(&descriptors, &mut self.entries, &mut numbers).ok()?;
+            (!numbers.is_empty()).then_some(thread)
+        })
+    }
+
+    /// The process's name, user and start, and whether its leader has ended. `None`: it is gone.
+    fn identify(&mut self, folder: &OwnedFd, pid: u32) -> Option<(layout::Process, bool)> {
         let mut process = layout::Process {
             tgid: pid,
             ..layout::Process::default()
         };
         self.load(folder, "stat")?;
-        let (comm, ticks) = name_and_start(&self.text)?;
+        let (comm, state, ticks) = name_state_and_start(&self.text)?;
+        let has_ended = matches!(state, b'Z' | b'X');
         let comm = &comm[..comm.len().min(process.comm.len() - 1)];
         process.comm[..comm.len()].copy_from_slice(comm);
         let start_ns = ticks.saturating_mul(self.nanoseconds_per_tick);
@@ -141,7 +168,7 @@ impl Procfs {
         process.start_ns = start_ns.saturating_add_signed(self.boot_offset_ns.saturating_neg());
         self.load(folder, "status")?;
         process.uid = effective_user(&self.text)?;
-        Some(process)
+        Some((process, has_ended))
     }
 
     fn load(&mut self, folder: &OwnedFd, name: &str) -> Option<()> {
@@ -175,7 +202,8 @@ impl Procfs {
             process.kinds[usize::from(record.kind)] += 1;
             let is_socket = record.kind == Kind::Socket.number();
             let is_wanted = self.fields.contains(Fields::FILES)
-                || self.fields.contains(Fields::SOCKETS) && is_socket;
+                || self.fields.contains(Fields::SOCKETS) && is_socket
+                || self.fields.contains(Fields::GPUS) && is_gpu(&record);
             if is_wanted {
                 self.add(record, &name);
             }
@@ -213,7 +241,7 @@ impl Procfs {
             } else {
                 folder.to_string_lossy().into_owned()
             };
-            self.net.read(&folder, namespace);
+            self.net.read(&folder, namespace, &[]);
         }
         for at in 0..self.owned.records.len() {
             let record = self.owned.records[at];
@@ -255,13 +283,14 @@ fn list(directory: &OwnedFd, buffer: &mut Vec<u8>, numbers: &mut Vec<u32>) -> Re
     Ok(())
 }
 
-/// The name and the start, in clock ticks, of a line of `/proc/PID/stat`. A name may hold parentheses.
-fn name_and_start(line: &[u8]) -> Option<(&[u8], u64)> {
+/// The name, the state and the start, in clock ticks, of a line of `/proc/PID/stat`. A name may hold parentheses.
+fn name_state_and_start(line: &[u8]) -> Option<(&[u8], u8, u64)> {
     let open = line.iter().position(|&byte| byte == b'(')?;
     let close = line.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
     let start = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    Some((line.get(open + 1..close)?, start))
+    let state = *line.get(close + 2)?;
+    Some((line.get(open + 1..close)?, state, start))
 }
 
 /// The effective user in a text of `/proc/PID/status`.
@@ -279,9 +308,10 @@ mod tests {
     #[test]
     fn a_name_may_look_like_the_rest_of_its_line() {
         let line = b"12 (a) S 1 (b) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
-        assert_eq!(name_and_start(line), Some((&b"a) S 1 (b"[..], 4242)));
-        assert_eq!(name_and_start(b"12 (a"), None);
-        assert_eq!(name_and_start(b"12 )a("), None);
+        let expected = (&b"a) S 1 (b"[..], b'R', 4242);
+        assert_eq!(name_state_and_start(line), Some(expected));
+        assert_eq!(name_state_and_start(b"12 (a"), None);
+        assert_eq!(name_state_and_start(b"12 )a("), None);
         assert_eq!(effective_user(b"Name:\tx\nUid:\t1\t2\t3\t4\n"), Some(2));
         assert_eq!(effective_user(b"Uid:\t1\n"), None);
     }

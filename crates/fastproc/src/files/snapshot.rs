@@ -1,6 +1,9 @@
 //! The open files of all processes, borrowed from their collector.
 
+use rustix::fs::{major, minor};
+
 use super::{
+    gpu::{Clients, GpuClient},
     groups::Kind,
     name,
     object::layout::{
@@ -23,6 +26,7 @@ const MINOR_BITS: u32 = 20;
 pub struct Snapshot<'a> {
     pub(super) tables: Tables<'a>,
     pub(super) names: &'a Names,
+    pub(super) gpus: &'a Clients,
     pub(super) orphans: Tables<'a>,
     /// The only processes to show.
     pub(super) pids: Option<&'a [u32]>,
@@ -79,11 +83,16 @@ pub struct Device {
 }
 
 impl Device {
-    fn from_kernel(number: u32) -> Self {
+    pub(super) fn from_kernel(number: u32) -> Self {
         Self {
             major: number >> MINOR_BITS,
             minor: number & ((1 << MINOR_BITS) - 1),
         }
+    }
+
+    pub(super) fn from_stat(number: u64) -> Self {
+        let (major, minor) = (major(number), minor(number));
+        Self { major, minor }
     }
 
     pub(super) fn to_kernel(self) -> u32 {
@@ -180,13 +189,25 @@ impl<'a> Holder<'a> {
         self.state() & OF_THREAD != 0
     }
 
-    /// Whether some files may be missing: the process changed its table whenever it was read.
+    /// Whether some files may be missing: the process changed its table whenever it was read, or it has so many descriptors that
+    /// their records would take too much memory. It is counted how many.
     pub fn is_incomplete(self) -> bool {
         self.state() & CHANGED != 0
     }
 
     fn state(self) -> u32 {
         self.record.state
+    }
+
+    /// The clients of GPUs that it has open, each once.
+    pub fn gpus(self) -> impl Iterator<Item = &'a GpuClient> {
+        let mut known: Vec<*const GpuClient> = Vec::new();
+        let clients = self.files().filter_map(File::gpu);
+        clients.filter(move |&client| {
+            let is_new = !known.contains(&std::ptr::from_ref(client));
+            known.push(client);
+            is_new
+        })
     }
 
     /// The open files that were asked for, by number.
@@ -335,6 +356,12 @@ impl<'a> File<'a> {
     fn has_text(self) -> bool {
         self.record.text_len > 0 && !name::is_missing(self.record)
             || self.snapshot.names.contains_key(&self.place)
+    }
+
+    /// The client of a GPU that it is, with what the engines did and what memory it has. `None`: it is no open GPU, the driver tells
+    /// nothing, or [`Fields::GPUS`](super::Fields::GPUS) was not asked for.
+    pub fn gpu(self) -> Option<&'a GpuClient> {
+        self.snapshot.gpus.find(self.place)
     }
 
     /// The socket. `None`: the file is not a socket, or sockets were not asked for.

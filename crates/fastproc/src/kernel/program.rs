@@ -6,7 +6,7 @@
 use std::{
     ffi::{CStr, CString, OsStr},
     fs::File,
-    io,
+    io::{self, Read},
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
     ptr,
 };
@@ -202,10 +202,29 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The file whose reading runs an attached iterator.
-pub(crate) fn iterate(link: BorrowedFd<'_>) -> io::Result<File> {
+/// Runs an attached iterator, by reading its file.
+pub(crate) fn iterate(link: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the descriptor is that of a link.
-    owned(unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) }).map(File::from)
+    owned(unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) })
+        .and_then(|file| drain(File::from(file)))
+}
+
+/// Reads until the end. The program writes nothing to the file, so every read is empty or an error.
+fn drain(mut iterator: impl Read) -> io::Result<()> {
+    let mut nothing = [0; 64];
+    loop {
+        match iterator.read(&mut nothing) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            // During a long walk the kernel returns this, so that the scheduler can run.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Converts libbpf's results.

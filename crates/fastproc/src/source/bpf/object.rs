@@ -1,9 +1,6 @@
 //! The loaded programs of a walk, and their maps as memory.
 
-use std::{
-    io,
-    os::fd::{AsFd, OwnedFd},
-};
+use std::os::fd::{AsFd, OwnedFd};
 
 use super::{
     capacity::{Beside, Capacity},
@@ -112,7 +109,7 @@ impl Tasks {
                 Ok(())
             }
             Program::Iterate(link) => {
-                let done = iterate(link.as_fd()).and_then(drain);
+                let done = iterate(link.as_fd());
                 done.map_err(|error| Error::descriptor_limit(&error).unwrap_or(Error::Run(error)))
             }
         }
@@ -143,22 +140,4 @@ impl Tasks {
 
 fn section(walk: &OwnedFd) -> Result<(), Error> {
     run(walk.as_fd(), &mut []).map(drop)
-}
-
-/// Reads until the end. The program writes nothing to the file, so every read is empty or an error.
-fn drain(mut iterator: impl io::Read) -> io::Result<()> {
-    let mut nothing = [0; 64];
-    loop {
-        match iterator.read(&mut nothing) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            // During a long walk the kernel returns this, so that the scheduler can run.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
-                ) => {}
-            Err(error) => return Err(error),
-        }
-    }
 }

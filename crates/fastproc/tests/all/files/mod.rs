@@ -1,6 +1,9 @@
 //! Open files, by both sources.
 
+mod elsewhere;
+mod many;
 mod odd;
+mod orphans;
 mod said;
 mod storm;
 
@@ -19,7 +22,10 @@ use fastproc::files::{
 use fastproc_testbed::{
     Folder, Options, READS_BY_BPF, Testbed, as_user_with, gate, name_of, needs, own_process,
 };
-use rustix::process::getpid;
+use rustix::{
+    fs::{FileType, OFlags},
+    process::getpid,
+};
 
 use self::{odd::Odd, said::Said};
 
@@ -156,7 +162,9 @@ fn sockets_are_told(odd: &Odd, source: Source, found: &BTreeMap<Slot, File<'_>>)
     let own = fs::read_link("/proc/self/ns/net").expect("own namespace");
     let number = socket("client").network_namespace().expect("it is known");
     assert_eq!(own.to_string_lossy(), format!("net:[{number}]"));
-    if source == Source::Bpf {
+    if source == Source::Procfs {
+        assert_eq!(socket("abstract").local(), None, "it has a newline");
+    } else {
         assert_eq!(shown("unbound"), "tcp UNCONN 0.0.0.0:0 -");
         assert_eq!(socket("netlink").netid(), "nl");
         let name = Some(Address::Abstract(&odd.abstract_name));
@@ -234,6 +242,41 @@ fn each_group_is_read_alone() {
     }
 }
 
+/// No device is needed to name its node (`O_PATH`), of which no driver tells anything.
+#[test]
+fn open_gpus_are_listed_alone() {
+    needs!(gate::bpf());
+    if !own_process(open_gpus_are_listed_alone) {
+        return;
+    }
+    let folder = Folder::new("files-gpu");
+    let node = |name: &str, major| {
+        let path = folder.join(name);
+        let mode = rustix::fs::Mode::RUSR;
+        let number = rustix::fs::makedev(major, 128);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            FileType::CharacterDevice,
+            mode,
+            number,
+        )?;
+        rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, mode)
+    };
+    let (Ok(gpu), Ok(_other)) = (node("gpu", 226), node("other", 227)) else {
+        gate::skipped("devices cannot be made here");
+        return;
+    };
+    for source in SOURCES {
+        let mut files = open(source, Fields::GPUS);
+        let holder = process(files.snapshot().expect("a snapshot"), own_pid());
+        let numbers: Vec<_> = holder.files().map(File::slot).collect();
+        let expected = [Slot::Descriptor(gpu.as_raw_fd() as u32)];
+        assert_eq!(numbers, expected, "{source}");
+        assert_eq!(holder.gpus().count(), 0);
+    }
+}
+
 /// Descriptors share files, so the first guess has too little room.
 #[test]
 fn the_arrays_grow_with_the_descriptors() {
@@ -272,9 +315,6 @@ fn a_thread_has_the_files_of_an_ended_leader() {
     needs!(gate::bpf());
     let bed = Testbed::open(&Options::only(["dead-leader"])).expect("the testbed starts");
     let pid = bed.process("dead-leader").expect("it was started").pid;
-    let mut files = open(Source::Bpf, Fields::FILES | Fields::PATHS);
-    let holder = process(files.snapshot().expect("a snapshot"), pid);
-    assert!(holder.is_of_thread());
     let thread = fs::read_dir(format!("/proc/{pid}/task")).expect("it has threads");
     let thread = thread.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let thread = thread
@@ -282,7 +322,14 @@ fn a_thread_has_the_files_of_an_ended_leader() {
         .find(|&tid| tid != pid);
     let path = format!("/proc/{pid}/task/{}/fd", thread.expect("one lives"));
     let count = fs::read_dir(path).expect("its files").count();
-    assert_eq!(holder.open(), Some(count as u32));
+    for source in SOURCES {
+        let mut files = open(source, Fields::FILES | Fields::PATHS);
+        let holder = process(files.snapshot().expect("a snapshot"), pid);
+        assert!(holder.is_of_thread(), "{source}");
+        let numbers = holder.files().filter(|file| file.descriptor().is_some());
+        assert_eq!(numbers.count(), count, "{source}");
+        assert_eq!(holder.open(), Some(count as u32), "{source}");
+    }
 }
 
 /// What a user sees: the number of descriptors of others, and the files of its own processes.
