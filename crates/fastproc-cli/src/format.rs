@@ -84,12 +84,18 @@ pub struct Column<S: Subject = Processes> {
     pub field: &'static Field<S>,
     /// Its name in JSON and CSV.
     pub key: String,
+    /// Whether it was named with a plus sign.
+    pub is_added: bool,
 }
 
 impl<S: Subject> From<&'static Field<S>> for Column<S> {
     fn from(field: &'static Field<S>) -> Self {
         let key = field.key();
-        Self { field, key }
+        Self {
+            field,
+            key,
+            is_added: false,
+        }
     }
 }
 

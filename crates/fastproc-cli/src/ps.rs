@@ -116,6 +116,9 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
     }
     privileges::drop()?;
     let mut lookup = Lookup::new(collector.host(), false)?;
+    if args.interval.is_none() {
+        lookup.open_files.once(selection.pids());
+    }
     if args.exited && cmdlines {
         lookup.details.keep_earlier_cmdlines();
     }

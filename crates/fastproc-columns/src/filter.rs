@@ -270,6 +270,25 @@ mod tests {
     }
 
     #[test]
+    fn a_list_equals_each_of_its_numbers() {
+        let host = fastproc::Host::read().expect("a machine");
+        let mut lookup = Lookup::new(&host, true).expect("/proc");
+        let (mut record, pool) = (record(), [(4 << 32) + 24]);
+        record.identity.groups |= Fields::CREDENTIALS.bits();
+        record.credentials.ngroups = 2;
+        let row = Row::new(Process::new(&record, &pool));
+        for (filter, expected) in [
+            ("groups == 24", true),
+            ("groups == '24,4'", true),
+            ("groups != 4", false),
+            ("groups == 2", false),
+        ] {
+            let filter: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(filter.admits(&row, &mut lookup), expected, "{filter:?}");
+        }
+    }
+
+    #[test]
     fn a_value_equals_what_a_table_shows() {
         let mut record = record();
         record.memory.rss_anon = 13_926;

@@ -9,7 +9,7 @@ use fastproc::{
     record::{Delays, Io, Record, State, ThreadRecord},
 };
 
-use crate::{limits::Limits, names::Names};
+use crate::{limits::Limits, names::Names, open_files::OpenFiles};
 
 /// An event of a process, for rows that show one instead of a state.
 #[derive(Clone, Copy, Debug)]
@@ -219,6 +219,8 @@ pub struct Lookup {
     pub groups: Names,
     /// The limits of cgroups.
     pub(crate) limits: Limits,
+    /// What processes have open.
+    pub open_files: OpenFiles,
     /// Buffer for a text.
     pub(crate) text: Vec<u8>,
     /// Buffer for numbers.
@@ -251,6 +253,7 @@ impl Lookup {
             users: Names::users(),
             groups: Names::groups(),
             limits: Limits::default(),
+            open_files: OpenFiles::default(),
             text: Vec::new(),
             numbers: Vec::new(),
             scratch: Vec::new(),
@@ -273,6 +276,7 @@ impl Lookup {
             users: Names::recorded(),
             groups: Names::recorded(),
             limits: Limits::recorded(),
+            open_files: OpenFiles::recorded(),
             text: Vec::new(),
             numbers: Vec::new(),
             scratch: Vec::new(),
@@ -320,6 +324,7 @@ impl Lookup {
         // A screen may be drawn several times from one snapshot.
         if self.now_ns != now_ns {
             self.limits.renew();
+            self.open_files.renew();
         }
         self.now_ns = now_ns;
         self.shown = None;

@@ -221,8 +221,9 @@ impl<'a> Value<'a> {
                     .iter()
                     .map(|&byte| if byte == 0 { b' ' } else { byte }),
             ),
+            Self::Numbers(numbers) => numbers.first().map_or(0, |&first| u64::from(first) + 1),
             // Only their text decides.
-            Self::NoArguments(_) | Self::Numbers(_) | Self::Bitmap(_) => 0,
+            Self::NoArguments(_) | Self::Bitmap(_) => 0,
         })
     }
 

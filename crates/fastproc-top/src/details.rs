@@ -1,9 +1,12 @@
 //! One process in detail: the user's choices, and the values read.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use fastproc::{Fields, Process};
-use fastproc_columns::{Lookup, Row};
+use fastproc::{
+    Fields, Process,
+    files::{self, Files, Socket},
+};
+use fastproc_columns::{Lookup, Row, escape::escape};
 
 use crate::{
     history::{History, Recent},
@@ -219,15 +222,65 @@ impl Details {
     }
 }
 
+/// Nobody can read more.
+const MOST_FILES: usize = 10_000;
+
+/// Says how many open files these lines are.
+pub fn count_files(lines: &mut Vec<Vec<u8>>) {
+    let count = lines.len();
+    let heading = if count < MOST_FILES {
+        format!("{count} open files")
+    } else {
+        format!("the first {count} open files")
+    };
+    lines.insert(0, heading.into());
+}
+
+/// Adds their addresses to the lines of sockets. What cannot be read is left out.
+pub fn name_sockets(pid: u32, lines: &mut [Vec<u8>]) {
+    let inode = |line: &[u8]| {
+        let (_, name) = std::str::from_utf8(line).ok()?.split_once(" socket:[")?;
+        name.strip_suffix(']')?.parse::<u64>().ok()
+    };
+    if lines.len() >= MOST_FILES || !lines.iter().any(|line| inode(line).is_some()) {
+        return;
+    }
+    let builder = Files::builder().pids(Some(vec![pid]));
+    let opened = builder.fields(files::Fields::SOCKETS).open();
+    let Ok(mut opened) = opened else {
+        return;
+    };
+    let Ok(snapshot) = opened.snapshot() else {
+        return;
+    };
+    let sockets = snapshot.files().filter_map(|(_, file)| file.socket());
+    let sockets: HashMap<u64, _> = sockets.map(|socket| (socket.inode(), socket)).collect();
+    for line in lines {
+        if let Some(&socket) = inode(line).and_then(|inode| sockets.get(&inode)) {
+            write_socket(socket, line);
+        }
+    }
+}
+
+fn write_socket(socket: Socket<'_>, to: &mut Vec<u8>) {
+    to.extend(format!(" {} {}", socket.netid(), socket.state_name()).bytes());
+    for (before, address) in [(" ", socket.local()), (" -> ", socket.peer())] {
+        let mut text = Vec::new();
+        if let Some(address) = address {
+            address.write(&mut text);
+            to.extend(before.bytes());
+            escape(&text, to);
+        }
+    }
+}
+
 /// The lines of a page that is read on demand, without characters that could move the cursor; or why they are
 /// unavailable.
 pub fn read(page: Page, process: Process<'_>, lookup: &mut Lookup) -> Result<Vec<Vec<u8>>, String> {
-    /// Nobody can read more.
-    const MOST_FILES: usize = 10_000;
     let details = &mut lookup.details;
     let escaped = |bytes: &[u8]| {
         let mut line = Vec::new();
-        fastproc_columns::escape::escape(bytes, &mut line);
+        escape(bytes, &mut line);
         line
     };
     match page {
@@ -253,5 +306,32 @@ pub fn read(page: Page, process: Process<'_>, lookup: &mut Lookup) -> Result<Vec
             let text = text.strip_suffix(&[end]).unwrap_or(text);
             Ok(text.split(|&byte| byte == end).map(escaped).collect())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn open_sockets_are_shown_with_their_addresses() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        let address = listener.local_addr().expect("an address");
+        let links = std::fs::read_dir("/proc/self/fd").expect("/proc is there");
+        let links = links
+            .flatten()
+            .flat_map(|link| std::fs::read_link(link.path()));
+        let mut lines: Vec<_> = links
+            .map(|name| format!("     0 {}", name.display()).into_bytes())
+            .collect();
+        let before = lines.len();
+        name_sockets(std::process::id(), &mut lines);
+        let end = format!(" tcp LISTEN {address}");
+        let named = lines.iter().filter(|line| line.ends_with(end.as_bytes()));
+        assert_eq!(named.count(), 1, "{lines:?}");
+        count_files(&mut lines);
+        assert_eq!(lines[0], format!("{before} open files").into_bytes());
     }
 }

@@ -40,7 +40,7 @@ from .sampler import NAMESPACES
 
 # Values that change and change back at any time, so that two samples cannot frame them. They only have to be
 # possible.
-FLICKERS = frozenset({"state", "stat", "wchan", "processor", "flags", "sigq", "oom_score"})
+FLICKERS = frozenset({"state", "stat", "wchan", "processor", "flags", "sigq", "oom_score", "fds", "sockets"})
 
 STATES = "RSDTtXZPI"
 CLASSES = {0: "TS", 1: "FF", 2: "RR", 3: "B", 4: "ISO", 5: "IDL", 6: "DLN", 7: "EXT"}
@@ -354,6 +354,11 @@ RULES: dict[str, Rule] = {
     "pss": _share_of_memory,
     "uss": _share_of_memory,
     "oom_score": Same(("oom_score", int), "oom_score", lambda score: isinstance(score, int) and 0 <= score <= 2000),
+    # If the leader has ended, they are those of a thread, and its folder is empty.
+    "fds": Same(("fd", _nth(0)), "fds", lambda count: isinstance(count, int) and 0 <= count < 1 << 20),
+    "sockets": Same(("fd", _nth(1)), "sockets", lambda count: isinstance(count, int) and 0 <= count < 1 << 20),
+    # No storm listens.
+    "listen": derived(lambda row: None if row["sockets"] is None else []),
     "oom_score_adj": Same(("oom_score_adj", int), "oom_score_adj"),
     "pri": derived(lambda row: 39 - row["priority"]),
     "unit": derived(lambda row: row["cgroup"] and cgroups.unit_of(text_of(row["cgroup"]))),

@@ -7,13 +7,14 @@ import signal
 import time
 from collections import deque
 from collections.abc import Reversible
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 # What fastproc reads while it writes a row; the other values come with the record.
-LOOKED_UP = ("cmdline", "exe", "wchan", "oom_score", "oom_score_adj", "attr/current", *(f"ns/{name}" for name in NAMESPACES))
+LOOKED_UP = ("cmdline", "exe", "wchan", "oom_score", "oom_score_adj", "attr/current", "fd", *(f"ns/{name}" for name in NAMESPACES))
 FILES = ("stat", "status", "statm", "io", "cgroup", "schedstat", "schedstats", *LOOKED_UP)
 KEPT_NS = 8_000_000_000
 
@@ -40,6 +41,8 @@ def read(folder: str, file: str) -> bytes | None:
     """Reads a file of a process. `None` if there is none."""
     if file == "schedstats":
         return waits(folder)
+    if file == "fd":
+        return open_files(folder)
     try:
         if file == "exe" or file.startswith("ns/"):
             return os.fsencode(os.readlink(f"/proc/{folder}/{file}"))
@@ -55,6 +58,18 @@ def read(folder: str, file: str) -> bytes | None:
         return None
     finally:
         os.close(handle)
+
+
+def open_files(folder: str) -> bytes | None:
+    """The number of open descriptors, and of those that are sockets."""
+    links = []
+    try:
+        for number in os.listdir(f"/proc/{folder}/fd"):
+            with suppress(FileNotFoundError):
+                links.append(os.readlink(f"/proc/{folder}/fd/{number}"))
+    except OSError:
+        return None
+    return b"%d %d" % (len(links), sum(link.startswith("socket:") for link in links))
 
 
 def waits(folder: str) -> bytes | None:

@@ -48,7 +48,7 @@ impl<S: Subject> Json<S> {
             object.serialize_entry("boottime_ns", &boottime_ns)?;
         }
         let says_cut = |column: &Column<S>| column.field.name == CUT;
-        for Column { field, key } in &self.columns {
+        for Column { field, key, .. } in &self.columns {
             let value = field.value(row, lookup);
             let is_cut = value.is_cut();
             object.serialize_entry(

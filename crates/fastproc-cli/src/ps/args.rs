@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use fastproc_columns::{Filter, Needle, parse_interval};
+use fastproc_columns::{Filter, Needle, Processes, parse_interval};
 
 use super::{
-    help,
+    help, plan,
     selection::{More, Select},
 };
 use crate::{
+    completed::completed,
     format::{Column, Written},
     source::Source,
 };
@@ -32,12 +33,12 @@ pub struct Args {
     /// Only these fields, and those that --sort and --filter name, are read.
     ///
     /// The default is pid, user, state, pcpu, pmem, rss, vsize, threads, etime, time and comm. A narrow terminal gets as many
-    /// of these as fit, from the left, and comm.
+    /// of these as fit, from the left, and comm. A list that begins with + is added to these, as in +sockets,listen.
     #[arg(
         long = "fields",
         value_name = "FIELD,…",
         value_delimiter = ',',
-        value_parser = help::field_parser(),
+        value_parser = completed::<Processes, _>(plan::parse_field),
         hide_possible_values = true
     )]
     pub(super) fields: Vec<Column>,

@@ -206,13 +206,17 @@ impl Args {
             Vec::new()
         };
         let may_drop = self.fields.is_empty() && of_ps.is_empty();
-        let columns = if may_drop {
+        let adds = self.fields.first().is_some_and(|column| column.is_added);
+        let columns = if may_drop || adds {
             let name = if self.search.is_some() {
                 "cmdline"
             } else {
                 "comm"
             };
-            parse_columns(if threads { OF_THREADS } else { DEFAULT }, name)?
+            let mut columns = parse_columns(if threads { OF_THREADS } else { DEFAULT }, name)?;
+            let last = columns.len() - 1;
+            columns.splice(last..last, self.fields.iter().cloned());
+            columns
         } else if of_ps.is_empty() {
             self.fields.clone()
         } else {
@@ -287,6 +291,16 @@ impl Args {
 fn first(options: &[(bool, &'static str)]) -> Option<&'static str> {
     let given = options.iter().find(|(is_given, _)| *is_given);
     given.map(|(_, option)| *option)
+}
+
+/// Parses the name of a field; a plus sign before it adds it to others.
+pub(super) fn parse_field(name: &str) -> Result<Column, UnknownField> {
+    let added = name.strip_prefix('+');
+    let column = added.unwrap_or(name).parse::<Column>()?;
+    Ok(Column {
+        is_added: added.is_some(),
+        ..column
+    })
 }
 
 fn parse_columns(names: &str, last: &str) -> Result<Vec<Column>, Failure> {

@@ -145,6 +145,14 @@ impl Selection {
         Some(pids)
     }
 
+    /// The only processes that it may admit, if lists of pids say which.
+    pub fn pids(&self) -> Option<Vec<u32>> {
+        let are_pids = self.lists.iter().all(|(by, _)| *by == By::Pid);
+        let is_more = !self.commands.is_empty() || !self.choices.is_empty() || self.negated;
+        let pids = self.lists.iter().flat_map(|(_, pids)| pids.iter().copied());
+        (are_pids && !is_more && !self.lists.is_empty()).then(|| pids.collect())
+    }
+
     /// Whether a list decides the order, and it is not all that selects.
     pub fn mixes_order(&self) -> bool {
         let is_alone = self.lists.len() == 1

@@ -172,3 +172,33 @@ fn an_empty_result_and_a_mistake_have_their_own_statuses() {
         assert!(error.contains(says), "{arguments:?}: {error}");
     }
 }
+
+#[test]
+fn ps_finds_who_listens() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let pid = std::process::id();
+    let listening = format!("listen == {port}");
+    let found = rows(&["ps", "--fields", "+sockets,listen", "--filter", &listening]);
+    let [row] = &found[..] else {
+        panic!("one process listens: {found:?}");
+    };
+    assert_eq!(row["pid"], pid);
+    assert!(
+        row["listen"]
+            .as_array()
+            .expect("a list")
+            .contains(&port.into())
+    );
+    assert!(row["sockets"].as_u64() >= Some(1));
+    assert!(
+        row["comm"].is_string(),
+        "the default columns are there: {row}"
+    );
+    // One process is read without the others.
+    let own = rows(&["ps", "-p", &pid.to_string(), "--fields", "fds,sockets"]);
+    assert!(
+        own[0]["fds"].as_u64() > own[0]["sockets"].as_u64(),
+        "{own:?}"
+    );
+}

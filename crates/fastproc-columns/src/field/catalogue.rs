@@ -6,8 +6,8 @@ use super::{
     Field, Processes, containers, groups, limits,
     values::{
         command_line, command_line_cut, command_line_or_name, elapsed, flags, label, lifetime,
-        lifetime_share, name, namespace_id, nested, nice, number_in, numbers, policy, rolled_up,
-        scheduling_class, started, state_as_in_ps, status, terminal, waiting_in,
+        lifetime_share, listening, name, namespace_id, nested, nice, number_in, numbers, opened,
+        policy, rolled_up, scheduling_class, started, state_as_in_ps, status, terminal, waiting_in,
     },
 };
 use crate::{
@@ -453,6 +453,9 @@ pub static FIELDS: &[Field] = &[
     namespace("timens", Unit::Number, "time namespace", |s, lookup| namespace_id(s, lookup, c"ns/time")),
     namespace("userns", Unit::Number, "user namespace", |s, lookup| namespace_id(s, lookup, c"ns/user")),
     namespace("utsns", Unit::Number, "UTS namespace", |s, lookup| namespace_id(s, lookup, c"ns/uts")),
+    identity("fds", Unit::Number, "open descriptors", |s, lookup| opened(s, lookup, |open| open.descriptors)).of_living(),
+    identity("sockets", Unit::Number, "open descriptors that are sockets", |s, lookup| opened(s, lookup, |open| open.sockets)).guarded().of_living(),
+    identity("listen", Unit::List, "ports at which it listens: of TCP, and of UDP sockets that are not connected", listening).guarded().of_living(),
     limits("fdsize", Unit::Number, "descriptor slots allocated", of!(limits, l => l.fd_size.into())),
     limits("rsslim", Unit::Bytes, "limit of resident memory", of!(limits, l => Unsigned(l.rss_limit))),
     // Addresses

@@ -2,11 +2,12 @@
 
 use std::ffi::{CStr, CString};
 
-use fastproc::{DetailError, Process};
+use fastproc::{DetailError, Process, files::Fields as FileFields};
 use nix::sys::signal::Signal;
 
 use crate::{
     number,
+    open_files::Open,
     row::{Event, Lookup, Row},
     value::{
         Value::{self, Real, Signed, Unknown, Unsigned},
@@ -229,6 +230,22 @@ pub(super) fn number_in<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup, path: &CSt
     let text = file(row, lookup, path).ok();
     let number = text.and_then(|text| std::str::from_utf8(text).ok()?.trim().parse().ok());
     Value::known(number, Signed)
+}
+
+/// A number of descriptors.
+pub(super) fn opened<'x>(
+    row: &'x Row<'_>,
+    lookup: &'x mut Lookup,
+    number: fn(&Open) -> Option<u32>,
+) -> Value<'x> {
+    let open = lookup.open_files.get(row.process, FileFields::empty());
+    Value::known(open.and_then(number), Into::into)
+}
+
+pub(super) fn listening<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
+    let open = lookup.open_files.get(row.process, FileFields::SOCKETS);
+    let ports = open.and_then(|open| open.ports.as_deref());
+    Value::known(ports, Value::Numbers)
 }
 
 pub(super) fn label<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {

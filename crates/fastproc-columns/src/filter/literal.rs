@@ -112,6 +112,11 @@ impl Literal {
         if self.compare(&value, scratch)?.is_eq() {
             return Some(true);
         }
+        if let (Meaning::Text(text), Value::Numbers(numbers)) = (&self.meaning, value)
+            && has(numbers, text)
+        {
+            return Some(true);
+        }
         if let (Meaning::Number(literal), Value::Real(number)) = (&self.meaning, value)
             && literal.rounds(number)
         {
@@ -121,6 +126,13 @@ impl Literal {
         field.write_for_table(row, lookup, scratch);
         Some(!self.shown.is_empty() && *scratch == self.shown)
     }
+}
+
+/// Whether one of these numbers is this text.
+fn has(numbers: &[u32], text: &[u8]) -> bool {
+    let number = std::str::from_utf8(text).ok();
+    let number = number.and_then(|text| text.parse().ok());
+    number.is_some_and(|number| numbers.contains(&number))
 }
 
 fn number(text: &str, unit: Unit, bare: bool) -> Result<Decimal, LiteralError> {

@@ -18,8 +18,8 @@ use crate::{
     window::Window,
 };
 
-/// Fields that are not shown: each is read from its own file of `/proc`, and costs more than all others.
-const COSTLY: [&str; 2] = ["pss", "uss"];
+/// Fields that are not shown: what is read for each costs more than all others.
+const COSTLY: [&str; 5] = ["pss", "uss", "fds", "sockets", "listen"];
 /// Where the histories begin, to the right of their labels and last values.
 const SPARK_AT: i32 = 26;
 /// Fields of a line, each between two texts.
@@ -96,10 +96,17 @@ pub fn draw(
             let page = details.page;
             let mut read = || {
                 let process = process.ok_or("the process has ended")?;
-                match view.pages {
+                let mut lines = match view.pages {
                     Some(pages) => pages.read(page, Id::from_row(&Row::new(process))),
                     None => details::read(page, process, lookup),
+                }?;
+                if page == Page::Files {
+                    if view.pages.is_none() {
+                        details::name_sockets(process.pid(), &mut lines);
+                    }
+                    details::count_files(&mut lines);
                 }
+                Ok(lines)
             };
             match details.lines.get_or_insert_with(&mut read) {
                 Ok(lines) => {

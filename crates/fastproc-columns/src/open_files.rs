@@ -1,0 +1,148 @@
+//! What processes have open: how many descriptors, how many sockets, and at which ports they listen.
+
+use std::collections::HashMap;
+
+use fastproc::{
+    Process,
+    difference::is_same_start,
+    files::{Address, Fields, Files, Holder, Kind, Socket},
+};
+
+/// `TCP_CLOSE` of `include/net/tcp_states.h`: the state of a UDP socket that is not connected.
+const CLOSE: u8 = 7;
+
+/// What a process has open. `None`: the kernel hides it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Open {
+    start_ns: u64,
+    pub(crate) descriptors: Option<u32>,
+    pub(crate) sockets: Option<u32>,
+    /// In ascending order, each once.
+    pub(crate) ports: Option<Vec<u32>>,
+}
+
+/// What processes have open, read at the first request for a snapshot: of all of them.
+#[derive(Debug, Default)]
+pub struct OpenFiles {
+    /// `None` if they cannot be read.
+    files: Option<Files>,
+    /// The groups of fields for which it is open. `None`: it is not open yet.
+    fields: Option<Fields>,
+    once: bool,
+    pids: Option<Vec<u32>>,
+    is_read: bool,
+    of: HashMap<u32, Open>,
+}
+
+impl OpenFiles {
+    /// Those of a recording, which has none.
+    pub(crate) fn recorded() -> Self {
+        Self {
+            fields: Some(Fields::all()),
+            ..Self::default()
+        }
+    }
+
+    /// There is only one snapshot, so the cheaper source is used. `pids`: only these processes are asked for.
+    pub fn once(&mut self, pids: Option<Vec<u32>>) {
+        (self.once, self.pids) = (true, pids);
+    }
+
+    /// Makes the next request read them again.
+    pub(crate) fn renew(&mut self) {
+        self.is_read = false;
+    }
+
+    /// What a process has open, with what these groups of fields show. `None`: it is younger than what was read.
+    pub(crate) fn get(&mut self, process: Process<'_>, needs: Fields) -> Option<&Open> {
+        if !self.fields.is_some_and(|fields| fields.contains(needs)) {
+            let builder = Files::builder().fields(needs).once(self.once);
+            self.files = builder.pids(self.pids.clone()).open().ok();
+            self.fields = Some(needs);
+            self.is_read = false;
+        }
+        if !std::mem::replace(&mut self.is_read, true) {
+            self.read();
+        }
+        let open = self.of.get(&process.pid())?;
+        is_same_start(open.start_ns, process.identity().start_ns).then_some(open)
+    }
+
+    fn read(&mut self) {
+        self.of.clear();
+        if let Some(Ok(snapshot)) = self.files.as_mut().map(Files::snapshot) {
+            let each = snapshot.processes();
+            self.of
+                .extend(each.map(|holder| (holder.pid(), open(holder))));
+        }
+    }
+}
+
+fn open(holder: Holder<'_>) -> Open {
+    let is_known = !holder.is_incomplete();
+    let sockets = holder.count(Kind::Socket).filter(|_| is_known);
+    let ports = holder.files().filter_map(|file| port(file.socket()?));
+    let mut ports: Vec<u32> = ports.map(u32::from).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    Open {
+        start_ns: holder.start_ns(),
+        descriptors: holder.open().filter(|_| is_known),
+        sockets,
+        ports: sockets.map(|_| ports),
+    }
+}
+
+/// The port at which a socket waits for others: of TCP, and of UDP if it is not connected.
+fn port(socket: Socket<'_>) -> Option<u16> {
+    let is_udp = || socket.netid() == "udp" && socket.state() == CLOSE;
+    let port = socket.local().and_then(Address::port)?;
+    (port != 0 && (socket.listens() || is_udp())).then_some(port)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket},
+        os::unix::net::UnixStream,
+    };
+
+    use fastproc::{Collector, SourceKind};
+
+    use super::*;
+
+    #[test]
+    fn ports_are_those_at_which_others_reach_the_process() {
+        let any = (Ipv4Addr::LOCALHOST, 0);
+        let listener = TcpListener::bind(any).expect("a socket");
+        let same = listener.try_clone().expect("a descriptor");
+        let address = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(address).expect("it listens");
+        let open_udp = UdpSocket::bind(any).expect("a socket");
+        let connected = UdpSocket::bind(any).expect("a socket");
+        connected.connect(address).expect("an address");
+        let pair = UnixStream::pair().expect("a pair");
+        let procfs = Collector::builder().source(Some(SourceKind::Procfs));
+        let mut collector = procfs.open().expect("/proc is there");
+        let snapshot = collector.snapshot().expect("a snapshot");
+        let own = snapshot.get(std::process::id()).expect("it is shown");
+        let mut files = OpenFiles::default();
+        files.once(Some(vec![own.pid()]));
+        let counted = files.get(own, Fields::empty()).expect("it is read").clone();
+        let open = files.get(own, Fields::SOCKETS).expect("it is read").clone();
+        let ports = open.ports.expect("its own are never hidden");
+        let of = |socket: &UdpSocket| socket.local_addr().expect("an address").port();
+        let has = |port: u16| ports.contains(&port.into());
+        assert!(has(address.port()) && has(of(&open_udp)));
+        assert!(!has(of(&connected)));
+        assert!(!has(client.local_addr().expect("an address").port()));
+        assert!(ports.is_sorted() && !has(0));
+        assert!(open.sockets >= Some(7) && open.descriptors > open.sockets);
+        assert!(counted.sockets >= Some(7));
+        let held = files.of.len();
+        assert_eq!(held, 1, "only what was asked for is read");
+        let none = OpenFiles::recorded().get(own, Fields::SOCKETS).cloned();
+        assert_eq!(none, None);
+        drop((same, pair));
+    }
+}
