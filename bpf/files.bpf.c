@@ -56,6 +56,7 @@ struct place {
 };
 
 ARRAY(processes, struct files_process, BPF_F_MMAPABLE);
+ARRAY(rights, struct files_rights, BPF_F_MMAPABLE);
 ARRAY(records, struct files_record, BPF_F_MMAPABLE);
 ARRAY(sockets, struct files_socket, BPF_F_MMAPABLE);
 ARRAY(texts, struct piece, BPF_F_MMAPABLE);
@@ -78,6 +79,7 @@ static __always_inline int out_of_time(u32 units)
 #include "files/text.h"
 #include "files/socket.h"
 #include "files/record.h"
+#include "files/rights.h"
 #include "files/table.h"
 #include "files/listed.h"
 
@@ -108,6 +110,7 @@ __noinline int begin(u64 task)
 	run.word = 0;
 	RELOAD(run.task) = task;
 	find_table();
+	begin_rights(index, p);
 	return 0;
 }
 
@@ -174,8 +177,10 @@ static __always_inline int resume(void)
 		drop_from(run.back);
 	if (RELOAD(run.searches))
 		return 0;
-	if (run.inside)
+	if (run.inside) {
 		continue_table();
+		prove_rights();
+	}
 	return 1;
 }
 
@@ -197,6 +202,8 @@ SEC("syscall") int walk(void *ctx)
 	run.root_mount = (u64)me->fs->root.mnt;
 	if (resume())
 		bpf_loop(MAX_STEPS, step, 0, 0);
+	if (run.inside)
+		prove_rights();
 	bpf_rcu_read_unlock();
 	took = bpf_ktime_get_ns() - began;
 	if (took > run.longest_ns)

@@ -60,6 +60,7 @@
 #define FILES_CHANGED 2 /* files are missing: it took another table whenever it was read, or has more than run.most */
 #define FILES_HIDDEN 4 /* from /proc: the kernel does not show which files it has open */
 #define FILES_UNCOUNTED 8 /* from /proc: nor how many */
+#define FILES_UNSURE 16 /* hidden, because it is not known what the kernel shows: /proc must be asked */
 
 /* Texts lie in pieces of this size, from the end to the beginning of each. */
 #define FILES_PIECE 65536
@@ -78,6 +79,13 @@ struct files_process {
 	u32 first, records; /* its records: files that it holds without a descriptor come last */
 	u32 open, state;
 	u32 kinds[FILES_KINDS]; /* open descriptors of each kind */
+};
+
+/* Who may see what the process has open, when its first descriptor was read. It stays with who runs the program. */
+struct files_rights {
+	u64 cap_permitted, exec_id;
+	u32 uid, euid, suid, gid, egid, sgid;
+	u32 user_ns, dumpable;
 };
 
 /* A descriptor. */
@@ -113,6 +121,8 @@ struct files_run {
 	u32 word_records, word_sockets, word_text, word_text_at; /* in use when a word of the table was begun */
 	u32 word_open, word_own;
 	u32 text_at, text_end; /* where the next text of the piece ends; the end of the one that is written */
+	u32 is_for_user, user; /* from the library: only this user's processes are read, and the descriptors of others counted */
+	u32 only_counts, padding; /* so it is for the process that is read now */
 	u64 section_ns, deadline_ns; /* how long a run may take, from the library, and when this one ends */
 	u64 longest_ns;		     /* how long the longest run took */
 	/* the walk's own state */

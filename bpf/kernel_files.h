@@ -43,7 +43,15 @@ struct callback_head { struct callback_head *next; };
 struct kernfs_node { u64 id; };
 struct cgroup { struct kernfs_node *kn; };
 struct css_set { struct cgroup *dfl_cgrp; };
-struct cred { kuid_t euid; };
+typedef struct { u32 val; } kgid_t;
+typedef struct { u64 val; } kernel_cap_t;
+struct user_namespace;
+struct cred {
+	kuid_t uid, suid, euid;
+	kgid_t gid, sgid, egid;
+	kernel_cap_t cap_permitted;
+	struct user_namespace *user_ns;
+};
 
 struct qstr { u32 len; const unsigned char *name; };
 typedef struct { u32 sequence; } seqcount_t;
@@ -67,6 +75,7 @@ struct path { struct vfsmount *mnt; struct dentry *dentry; };
 
 struct proc_ns_operations { const char *name; };
 struct ns_common { const struct proc_ns_operations *ops; u32 inum; };
+struct user_namespace { struct ns_common ns; };
 struct super_block { u32 s_dev; u64 s_magic; };
 struct inode {
 	u16 i_mode;
@@ -89,7 +98,11 @@ struct fdtable {
 };
 struct files_struct { atomic_t count; struct fdtable *fdt; };
 struct fs_struct { struct path root, pwd; };
-struct mm_struct { struct file *exe_file; };
+typedef struct { u64 __mm_flags[1]; } mm_flags_t;
+struct mm_struct { struct file *exe_file; mm_flags_t flags; };
+struct mm_struct___6_1 { u64 flags; };
+enum task_dumpable { TASK_DUMPABLE_OFF };
+struct task_exec_state { enum task_dumpable dumpable; };
 
 struct net { struct ns_common ns; };
 typedef struct { struct net *net; } possible_net_t;
@@ -127,7 +140,9 @@ struct task_struct {
 	struct list_head tasks, thread_node;
 	u32 on_cpu;
 	int pid, tgid;
-	u64 start_boottime, nvcsw, nivcsw;
+	u32 user_dumpable : 1;
+	u64 start_boottime, nvcsw, nivcsw, self_exec_id;
+	struct task_exec_state *exec_state;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct files_struct *files;

@@ -59,8 +59,8 @@ Exit status:
 
 /// Show the open files of processes, and who holds a path.
 ///
-/// fastproc files reads the tables of all processes in one pass by BPF. Where BPF cannot be used, for single processes, and
-/// where few files are open, it reads /proc.
+/// fastproc files asks a service, if one runs, or reads the tables of all processes in one pass by BPF. Where neither can be used,
+/// for single processes, and where few files are open, it reads /proc.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, before_help = QUESTIONS, after_long_help = long_help())]
 pub struct Args {

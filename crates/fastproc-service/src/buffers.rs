@@ -2,7 +2,7 @@
 
 use fastproc::{
     Texts,
-    source::service::wire::{Reply, Status},
+    source::service::wire::{Op, Reply, Status},
 };
 
 use crate::{
@@ -37,6 +37,25 @@ impl Limits {
     }
 }
 
+/// What a snapshot is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Cgroups,
+    Files,
+    #[default]
+    Processes,
+}
+
+impl Subject {
+    pub(crate) fn of(op: Op) -> Self {
+        match op {
+            Op::Cgroups => Self::Cgroups,
+            Op::Files => Self::Files,
+            _ => Self::Processes,
+        }
+    }
+}
+
 /// Which snapshot a buffer holds, and how much of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
@@ -47,8 +66,8 @@ pub(crate) struct Contents {
     pub(crate) texts: Texts,
     pub(crate) texts_max_age_ns: u64,
     pub(crate) exits: Range,
-    /// Whether it is of the cgroups, whose generations are numbered apart.
-    pub(crate) is_of_cgroups: bool,
+    /// Generations are numbered apart for each.
+    pub(crate) subject: Subject,
 }
 
 /// A buffer of one view. A reader that was lent it once may have kept it, for as long as the buffer lives.
@@ -91,7 +110,7 @@ impl From<TakeError> for Status {
 impl Contents {
     /// Whether both are records of the same groups from the same collector, so that its walks tell which are unchanged.
     pub(crate) fn follows(self, before: Self) -> bool {
-        let kind = |of: Self| (of.field_set, of.groups, of.is_of_cgroups);
+        let kind = |of: Self| (of.field_set, of.groups, of.subject);
         self.generation != 0 && before.generation != 0 && kind(self) == kind(before)
     }
 }

@@ -6,11 +6,11 @@
 //! `docs/security.md` which readers see what.
 //!
 //! One thread answers, and sleeps until a request comes. It never blocks: other threads read the texts of processes, and
-//! cgroups, and the request is answered when they are done.
+//! cgroups and open files, and the request is answered when they are done.
 
+mod background;
 mod budget;
 mod buffers;
-mod cgroups;
 mod changes;
 mod closing;
 mod confine;

@@ -1,7 +1,7 @@
 //! The loop of the service: connections, requests, answers.
 
 mod answer;
-mod cgroups;
+mod background;
 mod connections;
 mod exits;
 mod jobs;
@@ -27,15 +27,25 @@ use rustix::event::{
 };
 
 use self::{
+    background::Apart,
     connections::{Client, PAUSE},
     jobs::Job,
     request_costs::RequestCosts,
     schedule::{Costs, Orders, Parked, Waiting},
 };
 use crate::{
-    budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits, field_sets::FieldSets,
-    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, status::Counted,
-    texts::Texts, user_events::UserEvents, visibilities::Visibilities,
+    budget::Budget,
+    buffers::{Buffers, Subject},
+    exits::Exits,
+    field_sets::FieldSets,
+    figures::Figures,
+    hidepid::Hidepid,
+    peer::Home,
+    settings::Settings,
+    status::Counted,
+    texts::Texts,
+    user_events::UserEvents,
+    visibilities::Visibilities,
 };
 
 /// Events that are handled together; requests that arrive meanwhile share the next walk.
@@ -76,10 +86,8 @@ pub struct Service {
     field_sets: FieldSets,
     texts: Texts,
     exits: Exits,
-    cgroups: Cgroups,
-    /// The request for which a thread reads cgroups, and those that wait until it is done.
-    reads_cgroups_for: Option<Waiting>,
-    waiting_for_cgroups: Vec<Waiting>,
+    cgroups: Apart,
+    files: Apart,
     most_cgroups: usize,
     /// Since when no reader has wanted the exits that are recorded.
     exits_unwanted: Option<Instant>,
@@ -108,7 +116,7 @@ pub struct Service {
     charged_apart: Duration,
     jobs: Vec<Job>,
     texts_timeout: Duration,
-    /// Written to when a thread has read texts or cgroups.
+    /// Written to when a thread has read texts, cgroups or open files.
     work_done: Arc<OwnedFd>,
     request_costs: RequestCosts,
     orders: Orders,
@@ -139,9 +147,8 @@ impl Service {
             host,
             field_sets: FieldSets::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
-            cgroups: Cgroups::default(),
-            reads_cgroups_for: None,
-            waiting_for_cgroups: Vec::new(),
+            cgroups: Apart::default(),
+            files: Apart::default(),
             most_cgroups: settings.most_cgroups,
             exits_unwanted: None,
             exits_linger: settings.exits_linger,
@@ -238,10 +245,11 @@ impl Service {
             .exits_unwanted
             .and_then(|since| since.checked_add(self.exits_linger))
             .map(until);
-        let cgroups = self.cgroups.closes_at().map(until);
+        let closes = [&self.cgroups, &self.files].map(|apart| apart.thread.closes_at());
+        let closes = closes.into_iter().flatten().min().map(until);
         let first = first.chain(accept).chain(request_costs).chain(exits);
         let release = self.field_sets.next_release().map(until);
-        let first = first.chain(release).chain(cgroups);
+        let first = first.chain(release).chain(closes);
         first.min().and_then(|first| Timespec::try_from(first).ok())
     }
 
@@ -284,11 +292,13 @@ impl Service {
         }
         self.accept_again();
         self.finish_jobs();
-        self.finish_cgroups();
+        self.finish_apart(Subject::Cgroups);
+        self.finish_apart(Subject::Files);
         self.turn();
         self.settle_exits();
         self.field_sets.release_unused();
-        self.cgroups.close_unused(Instant::now());
+        self.cgroups.thread.close_unused(Instant::now());
+        self.files.thread.close_unused(Instant::now());
         self.figures
             .set(self.clients.len(), self.buffers.lent_bytes());
         self.release_held();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastproc::SourceKind;
 
-use crate::{buffers, cgroups};
+use crate::{background, buffers};
 
 /// Connections at a time, of all users; one user may have a quarter of them, root all.
 pub const CONNECTIONS: usize = 4096;
@@ -54,7 +54,7 @@ impl Settings {
     /// The most descriptors that a service with these settings may need.
     pub fn descriptors(&self) -> usize {
         // Before Linux 6.5 each connection has a pidfd of its reader, too, until it asks a second time.
-        2 * CONNECTIONS + self.memory().buffers() + cgroups::DESCRIPTORS
+        2 * CONNECTIONS + self.memory().buffers() + background::DESCRIPTORS
     }
 }
 

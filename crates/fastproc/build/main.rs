@@ -95,13 +95,14 @@ fn main() {
             header.require_tags(&path.to_string_lossy(), view);
             if view.has_threads() {
                 text += &groups::write_records(&header, style, view);
-            } else {
-                // The records of processes have a description instead, `fastproc::schema`.
-                text += &["pub(crate) const LAYOUT: u64 = ", &id.to_string(), ";\n"].concat();
             }
             let [fields, accessors] = view.files;
             write(fields, groups::write_fields(&header, style, view));
             write(accessors, groups::write_accessors(&header, style, view));
+        }
+        // The records of processes have a description instead, `fastproc::schema`.
+        if ["cgroup_record.h", "files.h"].contains(name) {
+            text += &["pub(crate) const LAYOUT: u64 = ", &id.to_string(), ";\n"].concat();
         }
         write(name, text);
     }

@@ -29,7 +29,9 @@ fn long_help() -> String {
 const LONG_HELP: &str = "
   A - means that a socket has no such value, or that the kernel does not show it to this user. A row is
   a descriptor, so a socket that several processes share has several rows. Sockets of all network
-  namespaces are shown; netns says which. From /proc, the other ends of unix sockets are not known.
+  namespaces are shown; netns says which. Of processes that the kernel hides from this user, only
+  sockets of this network namespace are shown, without the process. From /proc, the other ends of
+  unix sockets are not known.
 
 Filters:
   Filters are those of fastproc ps: comparisons with == != < <= > >=, =~ and !~ with a regular
@@ -45,8 +47,8 @@ Exit status:
 
 /// Show the sockets of processes: addresses, states and queues, with the columns of ss.
 ///
-/// fastproc sockets reads the tables of all processes in one pass by BPF. Where BPF cannot be used, for single processes, and
-/// where few files are open, it reads /proc.
+/// fastproc sockets asks a service, if one runs, or reads the tables of all processes in one pass by BPF. Where neither can be
+/// used, for single processes, and where few files are open, it reads /proc.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, before_help = QUESTIONS, after_long_help = long_help())]
 pub struct Args {

@@ -40,9 +40,11 @@ pub struct Common {
 /// Where open files are read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Source {
-    /// The cheaper one of the following sources that work on this machine
+    /// A service if one runs, else the cheaper one of the following sources that work on this machine
     #[default]
     Auto,
+    /// A service, started as root with fastproc serve --no-metrics --socket
+    Service,
     /// A BPF program (Linux 6.7 and later)
     Bpf,
     /// The files of /proc; needs no privileges
@@ -53,6 +55,7 @@ impl Source {
     fn kind(self) -> Option<files::Source> {
         match self {
             Self::Auto => None,
+            Self::Service => Some(files::Source::Service),
             Self::Bpf => Some(files::Source::Bpf),
             Self::Procfs => Some(files::Source::Procfs),
         }
@@ -115,6 +118,7 @@ impl<'a> Table<'a> {
             .source(args.source.kind())
             .pids(Some(pids).filter(|pids| !pids.is_empty()))
             .orphans(needs.orphans)
+            .hidden_sockets(needs.each == Each::Socket)
             .once(true)
             .open()?;
         privileges::drop()?;

@@ -68,12 +68,13 @@ struct Example {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let source = match args.source.kind() {
         None => None,
+        Some(SourceKind::Service) => Some(Source::Service),
         Some(SourceKind::Bpf) => Some(Source::Bpf),
         Some(SourceKind::Procfs) => Some(Source::Procfs),
         Some(other) => {
             let name = other.name();
             return Err(format!(
-                "open files cannot be compared by {name}: choose auto, bpf or procfs"
+                "open files cannot be compared by {name}: choose auto, service, bpf or procfs"
             )
             .into());
         }

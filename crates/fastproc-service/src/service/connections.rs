@@ -138,12 +138,13 @@ impl Service {
 
     pub(super) fn close(&mut self, token: u64) {
         // Closing takes it out of the epoll set. Its request, if one waits, is dropped: at the latest in the next turn, but
-        // a thread that reads cgroups may take longer.
+        // a thread that reads cgroups or files may take longer.
         let Some(client) = self.clients.remove(&token) else {
             return;
         };
-        self.waiting_for_cgroups
-            .retain(|waiting| waiting.client != token);
+        for apart in [&mut self.cgroups, &mut self.files] {
+            apart.waiting.retain(|waiting| waiting.client != token);
+        }
         self.unproven.remove(&token);
         self.forget_connection(client.account, token);
         closing::close(client.socket);

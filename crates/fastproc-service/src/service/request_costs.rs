@@ -12,7 +12,10 @@ use std::{
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::Service;
-use crate::budget::{Budget, cpu_time};
+use crate::{
+    budget::{Budget, cpu_time},
+    buffers::Subject,
+};
 
 /// Requests of one user that are read before those of others.
 pub(super) const ASKED_AT_ONCE: u32 = 64;
@@ -126,10 +129,11 @@ impl Service {
         self.budget.spend(account, took, Instant::now());
     }
 
-    /// Charges this user for work on cgroups, in the budget for them.
-    pub(super) fn charge_for_cgroups(&mut self, account: u32, took: Duration) {
+    /// Charges this user for work of this thread, in the budget for it.
+    pub(super) fn charge_for(&mut self, subject: Subject, account: u32, took: Duration) {
         self.request_costs.worked += took;
-        self.cgroup_budget.spend(account, took, Instant::now());
+        self.budget_for(subject)
+            .spend(account, took, Instant::now());
     }
 
     /// Whether requests of this connection's user are not read now. In that case the kernel does not report the

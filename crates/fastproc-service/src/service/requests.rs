@@ -8,7 +8,7 @@ use fastproc::{
 };
 use nix::errno::Errno;
 
-use super::{Service, cgroups, request_costs::WEIGHT_OF_MUCH, schedule::Waiting};
+use super::{Service, request_costs::WEIGHT_OF_MUCH, schedule::Waiting};
 use crate::{
     budget::cpu_time,
     hidepid::Hidepid,
@@ -128,8 +128,8 @@ impl Service {
         if matches!(request.op, Op::Layout | Op::Status) {
             return self.tell(token, request.op);
         }
-        if request.op == Op::Cgroups {
-            return match cgroups::refusal(&request, &peer) {
+        if matches!(request.op, Op::Cgroups | Op::Files) {
+            return match self.refusal_apart(&request, &peer) {
                 Some(status) => self.refuse(token, status),
                 None => self.wait(token, peer.view, 0, request),
             };

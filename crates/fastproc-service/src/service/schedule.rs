@@ -2,8 +2,8 @@
 //!
 //! In each turn every user has at most one walk and one snapshot written for it; what exists already is sent in
 //! addition. The user who has waited longest for work comes first. Between turns, which are short, new requests are
-//! read. Cgroups have an order of their own, and come before the processes: a thread reads them, so they take no time of
-//! the turn.
+//! read. Cgroups and open files have orders of their own, and come before the processes: threads read them, so they take no
+//! time of the turn.
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +15,11 @@ use fastproc::{
     source::service::wire::{Op, Request, Status},
 };
 
-use super::{Service, cgroups::CgroupCosts};
+use super::{Service, background::Cost};
 use crate::{
+    background,
     budget::cpu_time,
-    buffers::Contents,
-    cgroups,
+    buffers::{Contents, Subject},
     exits::Range,
     field_sets::{COUNT, NoRoom},
     user_events::{Reason, chain},
@@ -50,12 +50,12 @@ impl Waiting {
     }
 }
 
-/// Users in the order in which work was last done for them: for cgroups, and for everything else.
-pub(super) type Orders = [Vec<u32>; 2];
+/// Users in the order in which work was last done for them: for cgroups, for open files, and for everything else.
+pub(super) type Orders = [Vec<u32>; 3];
 
 /// In which of the orders a request takes its turn.
 fn order_of(request: &Request) -> usize {
-    usize::from(request.op != Op::Cgroups)
+    Subject::of(request.op) as usize
 }
 
 /// Requests that wait for texts that are being read for others, by the time until which they wait.
@@ -108,7 +108,7 @@ pub(super) struct Costs {
     /// For one process.
     pub(super) text: Duration,
     /// Of root and of users, by collector.
-    pub(super) cgroups: [[CgroupCosts; cgroups::COUNT]; 2],
+    pub(super) cgroups: [[Cost; background::COUNT]; 2],
 }
 
 /// What became of a request in this turn.
@@ -183,7 +183,7 @@ impl Service {
     fn step(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
         match waiting.request.op {
             Op::Exits => self.step_exits(waiting, comes_later),
-            Op::Cgroups => self.step_cgroups(waiting, comes_later),
+            Op::Cgroups | Op::Files => self.step_apart(waiting, comes_later),
             Op::Hello => {
                 self.greet(waiting);
                 Step::Answered
@@ -312,7 +312,7 @@ impl Service {
             texts: request.texts,
             texts_max_age_ns: request.texts_max_age_ns,
             exits,
-            is_of_cgroups: false,
+            subject: Subject::Processes,
         }
     }
 

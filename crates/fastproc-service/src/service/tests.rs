@@ -232,31 +232,28 @@ fn ask_for_cgroups(service: &mut Service, at: u64, uid: u32) -> OwnedFd {
 #[test]
 fn only_clients_that_ask_for_cgroups_wait_for_them() {
     let (mut service, mut others) = service(Kinds::empty(), Duration::from_secs(3600));
-    let release = service.cgroups.hold();
+    let release = service.cgroups.thread.hold();
     let waiting = [0, 1, 2].map(|at| ask_for_cgroups(&mut service, at, USER + 1));
     while !service.waiting.is_empty() {
-        service.finish_cgroups();
+        service.finish_apart(Subject::Cgroups);
         service.turn();
     }
     assert_eq!(answered(&others), others.len());
-    assert_eq!(
-        (answered(&waiting), service.waiting_for_cgroups.len()),
-        (0, 3)
-    );
+    assert_eq!((answered(&waiting), service.cgroups.waiting.len()), (0, 3));
     assert!(!service.can_go_on);
     // A reader that goes takes its request along.
     service.close(FIRST_CLIENT + WAITING);
-    assert_eq!(service.waiting_for_cgroups.len(), 2);
+    assert_eq!(service.cgroups.waiting.len(), 2);
     others.clear();
     // As if the thread had panicked: another one reads for those who have waited.
     drop(release);
-    service.finish_cgroups();
+    service.finish_apart(Subject::Cgroups);
     assert_eq!(
-        (service.waiting.len(), service.waiting_for_cgroups.len()),
+        (service.waiting.len(), service.cgroups.waiting.len()),
         (2, 0)
     );
     service.turn();
-    assert!(service.cgroups.is_reading());
+    assert!(service.cgroups.thread.is_reading());
 }
 
 /// A user that often asks for processes waits no longer for cgroups.
@@ -266,13 +263,13 @@ fn cgroups_are_read_first_for_whom_they_were_not_read_for_the_longest_time() {
     let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
     service.waiting.clear();
     // Cgroups were read for another user, and after that this user was shown processes.
-    service.orders = [vec![ANOTHER], vec![USER]];
+    service.orders = [vec![ANOTHER], vec![], vec![USER]];
     let waiting = [(0, ANOTHER), (1, USER)].map(|(at, uid)| ask_for_cgroups(&mut service, at, uid));
     service.turn();
-    let read_for = service.reads_cgroups_for.map(|waiting| waiting.uid());
+    let read_for = service.cgroups.reads_for.map(|waiting| waiting.uid());
     assert_eq!(read_for, Some(USER));
-    assert_eq!(service.waiting_for_cgroups.len(), 1);
-    assert_eq!(service.orders, [vec![ANOTHER, USER], vec![USER]]);
+    assert_eq!(service.cgroups.waiting.len(), 1);
+    assert_eq!(service.orders, [vec![ANOTHER, USER], vec![], vec![USER]]);
     drop((waiting, others));
 }
 
@@ -282,15 +279,15 @@ fn too_many_cgroups_blame_no_user() {
     let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
     service.waiting.clear();
     let other = ask_for_cgroups(&mut service, 0, USER);
-    service.reads_cgroups_for = service.waiting.pop();
-    let before = cgroups::CgroupCosts {
+    service.cgroups.reads_for = service.waiting.pop();
+    let before = background::Cost {
         read: Duration::from_secs(1),
         answer: Duration::from_secs(2),
         bytes: 3,
     };
     service.costs.cgroups[1][0] = before;
-    let thread = service.cgroups.hold();
-    let done = crate::cgroups::Done {
+    let thread = service.cgroups.thread.hold();
+    let done = crate::background::Done {
         generation: 0,
         answer: Err(Status::Busy),
         reason: None,
@@ -300,7 +297,7 @@ fn too_many_cgroups_blame_no_user() {
     };
     let sent = thread.send((Box::default(), done));
     sent.expect("it is awaited");
-    service.finish_cgroups();
+    service.finish_apart(Subject::Cgroups);
     assert_eq!(answered(&[other]), 1);
     assert!(service.user_events.users().is_empty());
     assert_eq!(service.counted.cgroups_refused, 1);

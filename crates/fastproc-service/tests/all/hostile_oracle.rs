@@ -2,14 +2,18 @@
 //! what `/proc` shows it at that moment.
 
 use std::{
+    collections::BTreeMap,
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::PathBuf,
     process::Command,
 };
 
-use crate::common::{Child, Served, become_user, in_child, turns};
-use fastproc::{Details, Fields, Texts};
+use crate::{
+    common::{Child, Served, become_user, in_child, turns},
+    files,
+};
+use fastproc::{Details, Texts};
 use fastproc_testbed::{Folder, gate, needs, wait_until};
 use nix::{libc, sys::ptrace};
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -118,6 +122,9 @@ struct Shown {
     has_io: bool,
     start_stack: u64,
     ids: Vec<u32>,
+    /// The number of descriptors, and what each is.
+    open: u64,
+    files: Option<BTreeMap<u32, Vec<u8>>>,
 }
 
 /// As the kernel shows it to the calling process.
@@ -139,14 +146,46 @@ fn by_proc(pid: u32) -> Shown {
         has_io: file("io").is_ok(),
         start_stack: start_stack.parse().expect("a number"),
         ids: ids.map(|id| id.parse().expect("a number")).collect(),
+        open: fs::metadata(format!("/proc/{pid}/fd"))
+            .expect("everybody may look at it")
+            .len(),
+        files: files_by_proc(pid),
     }
+}
+
+/// What each descriptor is. `None`: the kernel does not show it.
+fn files_by_proc(pid: u32) -> Option<BTreeMap<u32, Vec<u8>>> {
+    let file = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_link(entry.path()).ok()?;
+        Some((number, name.into_os_string().into_encoded_bytes()))
+    };
+    let folder = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    folder.map(file).collect()
+}
+
+fn files_by_service(served: &Served, pid: u32) -> (u64, Option<BTreeMap<u32, Vec<u8>>>) {
+    use fastproc::files::Fields;
+    let mut files = files::open(served, Fields::FILES | Fields::PATHS);
+    let snapshot = files.snapshot().expect("the service answers");
+    let mut processes = snapshot.processes();
+    let holder = processes.find(|holder| holder.pid() == pid);
+    let holder = holder.expect("it has not been waited for");
+    let all = holder.files().filter_map(|file| {
+        let mut name = Vec::new();
+        assert!(file.write_name(&mut name));
+        Some((file.descriptor()?, name))
+    });
+    let open = holder.open().expect("everybody may see that");
+    (open.into(), (!holder.is_hidden()).then(|| all.collect()))
 }
 
 /// As the service shows it to the calling process.
 fn by_service(served: &Served, pid: u32) -> Shown {
     let mut collector = served
         .builder()
-        .fields(Fields::all())
+        .fields(fastproc::Fields::all())
         .texts(Texts::all())
         .open()
         .expect("the service answers");
@@ -154,6 +193,7 @@ fn by_service(served: &Served, pid: u32) -> Shown {
     let snapshot = collector.snapshot().expect("the service answers");
     let process = snapshot.get(pid).expect("it has not been waited for");
     let users = process.users().expect("they were asked for");
+    let (open, files) = files_by_service(served, pid);
     Shown {
         program: details.exe(process).ok().map(<[u8]>::to_vec),
         line: details
@@ -163,6 +203,8 @@ fn by_service(served: &Served, pid: u32) -> Shown {
         has_io: process.io().is_some(),
         start_stack: process.layout().map_or(0, |layout| layout.start_stack),
         ids: vec![users.uid, users.euid, users.suid, users.fsuid],
+        open,
+        files,
     }
 }
 

@@ -9,7 +9,7 @@ use std::{cell::RefCell, fs, time::Duration};
 
 use crate::common::{Child, Raw, Served, Turn, become_user, in_child, request, settings, turns};
 use fastproc::{
-    Fields, Texts, cgroups,
+    Fields, Texts, cgroups, files,
     source::service::wire::{Op, Request, Status},
 };
 use fastproc_testbed::{alone, gate, own_process, wait_until};
@@ -42,6 +42,7 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => Just(Op::Status),
         1 => Just(Op::Exits),
         1 => Just(Op::Cgroups),
+        1 => Just(Op::Files),
     ];
     let age = prop_oneof![Just(0), Just(1_000_000_u64), Just(u64::MAX), any::<u64>()];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -75,6 +76,7 @@ fn acts() -> impl Strategy<Value = Act> {
 fn groups_of(op: Op) -> u32 {
     match op {
         Op::Cgroups => cgroups::Fields::all().bits(),
+        Op::Files => files::Fields::all().bits(),
         _ => Fields::all().bits(),
     }
 }
@@ -164,6 +166,14 @@ fn whatever_users_send_a_bystander_is_answered_and_the_service_stays_small() {
         };
         // Not everywhere is there a hierarchy.
         root.ask(all).expect("an answer");
+    }
+    for groups in 0..4 {
+        let all = Request {
+            groups,
+            ..request(Op::Files, Duration::ZERO)
+        };
+        let (reply, _) = root.ask(all).expect("an answer");
+        assert_eq!(reply.status, Status::Ok);
     }
     drop(root);
     let (memory, open) = (anonymous(), descriptors());

@@ -1,7 +1,7 @@
 //! The service and its readers, over real sockets.
 //!
 //! - who is served: `access`, `connections`, `trust`, `before_peer_pidfd`, `confine`
-//! - what a reader gets: `cgroups`, `exits`, `executed`, `kept` (command lines), `reused` (buffers)
+//! - what a reader gets: `cgroups`, `files`, `exits`, `executed`, `kept` (command lines), `reused` (buffers)
 //! - what goes wrong: `failures`, `fuzz`; attacks of a hostile user: `hostile` and the modules after it
 
 mod access;
@@ -13,9 +13,11 @@ mod connections;
 mod executed;
 mod exits;
 mod failures;
+mod files;
 mod fuzz;
 mod hostile;
 mod hostile_descriptors;
+mod hostile_files;
 mod hostile_fuse;
 mod hostile_limits;
 mod hostile_memory;

@@ -1,19 +1,23 @@
 //! The options of a collector of open files.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use super::{
-    Files, Reader,
+    Bounds, Files, Reader,
     error::Error,
     gpu::Clients,
     groups::Fields,
     object::{Bpf, Options, allocated_files},
     procfs::Procfs,
+    served::Served,
     tables::{Names, Owned},
 };
 use crate::{
     base::{frozen, host::running_processes, source_kind::by_name},
-    source::bpf::SECTION,
+    source::{
+        bpf::SECTION,
+        service::{socket_path, timeout},
+    },
 };
 
 /// A source of open files.
@@ -22,6 +26,8 @@ use crate::{
 pub enum Source {
     /// The kernel's structures, by a BPF program (Linux 6.7).
     Bpf,
+    /// A service ([`SourceKind::Service`](crate::SourceKind::Service)), which shows a user what it may see.
+    Service,
     /// The files of `/proc`.
     Procfs,
 }
@@ -31,12 +37,13 @@ impl Source {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bpf => "bpf",
+            Self::Service => "service",
             Self::Procfs => "procfs",
         }
     }
 }
 
-by_name!(Source: Bpf, Procfs; "bpf and procfs");
+by_name!(Source: Bpf, Service, Procfs; "bpf, service and procfs");
 
 /// The options of a collector of open files.
 #[derive(Clone, Debug)]
@@ -46,9 +53,12 @@ pub struct Builder {
     source: Option<Source>,
     pids: Option<Vec<u32>>,
     orphans: bool,
+    hidden_sockets: bool,
     once: bool,
     section: Duration,
     room: Option<u32>,
+    timeout: Option<Duration>,
+    bounds: Bounds,
 }
 
 impl Builder {
@@ -58,9 +68,12 @@ impl Builder {
             source: None,
             pids: None,
             orphans: false,
+            hidden_sockets: false,
             once: false,
             section: SECTION,
             room: None,
+            timeout: timeout(),
+            bounds: Bounds::default(),
         }
     }
 
@@ -74,7 +87,7 @@ impl Builder {
         self
     }
 
-    /// The only source to use. Default: `bpf` if it can be used, else `procfs`.
+    /// The only source to use. Default: `bpf` if it can be used, else a service if there is one, else `procfs`.
     pub fn source(mut self, source: Option<Source>) -> Self {
         self.source = source;
         self
@@ -92,8 +105,15 @@ impl Builder {
         self
     }
 
-    /// Whether there is only one snapshot. Then `/proc` is read by default if that costs less than loading the program: where few
-    /// files are open.
+    /// Whether to list sockets of this network namespace whose processes are hidden, too: everybody may see those. They have no
+    /// process in the snapshot.
+    pub fn hidden_sockets(mut self, hidden: bool) -> Self {
+        self.hidden_sockets = hidden;
+        self
+    }
+
+    /// Whether there is only one snapshot. Then a service is asked first by default, and else `/proc` is read if that costs less than
+    /// loading the program: where few files are open.
     pub fn once(mut self, once: bool) -> Self {
         self.once = once;
         self
@@ -104,6 +124,15 @@ impl Builder {
     /// # Errors
     /// The requested source cannot be used.
     pub fn open(self) -> Result<Files, Error> {
+        self.open_at(socket_path().as_deref())
+    }
+
+    /// Opens the source, with a service at this socket, or without one.
+    ///
+    /// # Errors
+    /// The requested source cannot be used.
+    #[doc(hidden)]
+    pub fn open_at(self, socket: Option<&Path>) -> Result<Files, Error> {
         let mut refusal = None;
         let by_bpf = || {
             let bpf = Bpf::open(Options {
@@ -111,27 +140,40 @@ impl Builder {
                 lists: self.orphans,
                 section: self.section,
                 room: self.room,
+                bounds: self.bounds,
             })?;
             Ok(Reader::Bpf(Box::new(bpf)))
+        };
+        let served = |only| {
+            Served::open(self.fields, socket.map(Path::to_owned), only, self.timeout)
+                .map(|served| Reader::Service(Box::new(served)))
         };
         let procfs = || Procfs::open(self.fields).map(|procfs| Reader::Procfs(Box::new(procfs)));
         let reader = match self.source {
             Some(Source::Bpf) => by_bpf()?,
+            Some(Source::Service) => served(true)?,
             Some(Source::Procfs) => procfs()?,
             None if self.pids.is_some() || frozen::folder().is_some() => procfs()?,
-            None if self.once && is_procfs_cheaper() => procfs()?,
-            None => match by_bpf() {
-                Ok(reader) => reader,
-                Err(error) => {
-                    refusal = Some(error);
-                    procfs()?
+            None => {
+                let first = self.once.then(|| served(false).ok()).flatten();
+                match first {
+                    Some(served) => served,
+                    None if self.once && is_procfs_cheaper() => procfs()?,
+                    None => match by_bpf() {
+                        Ok(reader) => reader,
+                        Err(error) => {
+                            refusal = Some(error);
+                            served(false).or_else(|_| procfs())?
+                        }
+                    },
                 }
-            },
+            }
         };
         Ok(Files {
             fields: self.fields,
-            pids: self.pids,
             has_orphans: self.orphans,
+            has_hidden_sockets: self.hidden_sockets && self.pids.is_none(),
+            pids: self.pids,
             refusal,
             reader,
             orphans: Owned::default(),
@@ -167,6 +209,18 @@ impl Builder {
     /// For how many records there is room before each process only has its part of it. For tests.
     pub fn room(mut self, records: u32) -> Self {
         self.room = Some(records);
+        self
+    }
+
+    /// How long to wait for an answer of a service. For tests.
+    pub fn service_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets for how many files there is room at first.
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
         self
     }
 }

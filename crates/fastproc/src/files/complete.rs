@@ -10,10 +10,7 @@ use super::{
     descriptor::{Seen, read_descriptor, read_other},
     groups::{Fields, Kind},
     name,
-    object::{
-        Bpf,
-        layout::{CWD, DELETED, NO_TEXT, PROGRAM, ROOT, Record, STATED, TORN},
-    },
+    object::layout::{CWD, DELETED, NO_TEXT, PROGRAM, ROOT, Record, STATED, TORN},
     tables::{Names, Tables},
     trusted::is_trusted,
 };
@@ -22,18 +19,6 @@ use crate::base::proc_root;
 /// The most bytes of names that are kept of the text: more are not known.
 const MOST_NAMES: usize = 16 << 20;
 
-/// Completes the records of a walk.
-pub(super) fn complete(bpf: &mut Bpf, fields: Fields, names: &mut Names) {
-    if !fields.intersects(Fields::FILES | Fields::SOCKETS) {
-        return;
-    }
-    let found = find(bpf.tables(), fields, names);
-    let records = bpf.records_mut();
-    for (at, record) in found {
-        records[at] = record;
-    }
-}
-
 /// Whether the text must tell something of this record.
 fn wants(record: &Record, fields: Fields) -> bool {
     let is_torn = u32::from(record.state) & TORN != 0;
@@ -41,11 +26,20 @@ fn wants(record: &Record, fields: Fields) -> bool {
         .map(Kind::number)
         .contains(&record.kind);
     let lacks_name = fields.contains(Fields::PATHS) && !has_name && name::is_missing(record);
-    is_torn || lacks_name || fields.contains(Fields::STAT) && !is_trusted(record.magic)
+    let is_stated = u32::from(record.state) & STATED != 0 || is_trusted(record.magic);
+    is_torn || lacks_name || fields.contains(Fields::STAT) && !is_stated
 }
 
-fn find(tables: Tables<'_>, fields: Fields, names: &mut Names) -> Vec<(usize, Record)> {
+/// Completes the records of a walk. Returns the completed ones, and their places.
+pub(super) fn complete(
+    tables: Tables<'_>,
+    fields: Fields,
+    names: &mut Names,
+) -> Vec<(usize, Record)> {
     let mut found = Vec::new();
+    if !fields.intersects(Fields::FILES | Fields::SOCKETS) {
+        return found;
+    }
     let mut text = Vec::new();
     let mut room = MOST_NAMES;
     for process in tables.processes {

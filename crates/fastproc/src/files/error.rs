@@ -45,6 +45,16 @@ pub enum Error {
         capacity: u32,
     },
 
+    /// There are more open files than the reader may have read, or reading them takes too long.
+    #[error("there are too many open files; read those of single processes")]
+    TooMany,
+
+    /// The service reads another `/proc`.
+    #[error(
+        "the service's own /proc is not the one that this process was told to read; use another source"
+    )]
+    OtherProc,
+
     /// The program could not be loaded or run.
     #[error(transparent)]
     Bpf(#[from] error::Error),

@@ -29,6 +29,7 @@
 //! # Visibility
 //!
 //! The source `bpf` is used only by who may trace every process and read its files, so that it shows nobody more than `/proc` does.
+//! Others may ask a service, which shows each user what the kernel would.
 //! The source `procfs` shows what the kernel lets this process see, and the number of descriptors of other users' processes from
 //! Linux 6.2 on.
 
@@ -42,6 +43,8 @@ mod name;
 mod net;
 mod object;
 mod procfs;
+mod served;
+mod shared;
 mod snapshot;
 mod socket;
 mod tables;
@@ -53,7 +56,8 @@ use gpu::Clients;
 use net::Net;
 use object::Bpf;
 use procfs::{Procfs, own_network_namespace};
-use tables::{Names, Owned};
+use served::Served;
+use tables::{Names, Owned, Tables};
 
 pub use self::{
     builder::{Builder, Source},
@@ -66,6 +70,8 @@ pub use self::{
 #[cfg(test)]
 pub(crate) use object::OBJECT;
 pub(crate) use object::layout;
+#[doc(hidden)]
+pub use shared::{Bounds, Shared};
 
 /// A collector of open files.
 #[derive(Debug)]
@@ -73,6 +79,7 @@ pub struct Files {
     fields: Fields,
     pids: Option<Vec<u32>>,
     has_orphans: bool,
+    has_hidden_sockets: bool,
     refusal: Option<Error>,
     reader: Reader,
     orphans: Owned,
@@ -83,7 +90,18 @@ pub struct Files {
 #[derive(Debug)]
 enum Reader {
     Bpf(Box<Bpf>),
+    Service(Box<Served>),
     Procfs(Box<Procfs>),
+}
+
+impl Reader {
+    fn tables(&self) -> Tables<'_> {
+        match self {
+            Self::Bpf(bpf) => bpf.tables(),
+            Self::Service(served) => served.tables(),
+            Self::Procfs(procfs) => procfs.tables(),
+        }
+    }
 }
 
 impl Files {
@@ -92,11 +110,12 @@ impl Files {
         Builder::new()
     }
 
-    /// The source in use.
+    /// The source in use: while a service does not answer, this is `procfs`.
     pub fn source(&self) -> Source {
-        match self.reader {
+        match &self.reader {
             Reader::Bpf(_) => Source::Bpf,
-            Reader::Procfs(_) => Source::Procfs,
+            Reader::Service(served) if served.is_used() => Source::Service,
+            Reader::Service(_) | Reader::Procfs(_) => Source::Procfs,
         }
     }
 
@@ -109,7 +128,7 @@ impl Files {
     pub fn longest_section(&self) -> Duration {
         match &self.reader {
             Reader::Bpf(bpf) => bpf.met().longest_section,
-            Reader::Procfs(_) => Duration::ZERO,
+            Reader::Service(_) | Reader::Procfs(_) => Duration::ZERO,
         }
     }
 
@@ -118,7 +137,7 @@ impl Files {
     pub fn retried(&self) -> u32 {
         match &self.reader {
             Reader::Bpf(bpf) => bpf.met().retried,
-            Reader::Procfs(_) => 0,
+            Reader::Service(_) | Reader::Procfs(_) => 0,
         }
     }
 
@@ -138,18 +157,21 @@ impl Files {
         self.gpus.clear();
         match &mut self.reader {
             Reader::Bpf(bpf) => {
-                bpf.walk()?;
-                complete::complete(bpf, self.fields, &mut self.names);
+                bpf.walk(None, Bounds::default())?;
+                let found = complete::complete(bpf.tables(), self.fields, &mut self.names);
+                for (at, record) in found {
+                    bpf.records_mut()[at] = record;
+                }
+            }
+            Reader::Service(served) => {
+                served.read(self.fields, self.pids.as_deref(), &mut self.names)?;
             }
             Reader::Procfs(procfs) => procfs.read(self.pids.as_deref())?,
         }
         if self.fields.contains(Fields::GPUS) && has_gpu() {
-            self.gpus.read(match &self.reader {
-                Reader::Bpf(bpf) => bpf.tables(),
-                Reader::Procfs(procfs) => procfs.tables(),
-            });
+            self.gpus.read(self.reader.tables());
         }
-        if self.has_orphans {
+        if self.has_orphans || self.has_hidden_sockets && self.last().has_hidden() {
             self.find_orphans();
         }
         Ok(self.last())
@@ -157,12 +179,13 @@ impl Files {
 
     /// Returns the last snapshot again. It is empty if there was none.
     pub fn last(&self) -> Snapshot<'_> {
-        let (tables, began_ns) = match &self.reader {
-            Reader::Bpf(bpf) => (bpf.tables(), bpf.met().began_ns),
-            Reader::Procfs(procfs) => (procfs.tables(), procfs.began_ns()),
+        let began_ns = match &self.reader {
+            Reader::Bpf(bpf) => bpf.met().began_ns,
+            Reader::Service(served) => served.began_ns(),
+            Reader::Procfs(procfs) => procfs.began_ns(),
         };
         Snapshot {
-            tables,
+            tables: self.reader.tables(),
             names: &self.names,
             gpus: &self.gpus,
             orphans: self.orphans.tables(),
@@ -173,9 +196,10 @@ impl Files {
 
     /// Lists what the tables of this network namespace have, and no descriptor leads to.
     fn find_orphans(&mut self) {
-        let (tables, listed) = match &self.reader {
-            Reader::Bpf(bpf) => (bpf.tables(), bpf.listed()),
-            Reader::Procfs(procfs) => (procfs.tables(), None),
+        let tables = self.reader.tables();
+        let listed = match &self.reader {
+            Reader::Bpf(bpf) => bpf.listed(),
+            _ => None,
         };
         let mut net = Net::default();
         let known: &[&str] = if listed.is_some() { &net::LISTED } else { &[] };
@@ -189,7 +213,7 @@ impl Files {
             Some((record.ino, *socket, name.unwrap_or_default()))
         });
         for (inode, mut socket, name) in net.sockets().chain(listed) {
-            if inode == 0 || !held.contains(&inode) {
+            if inode == 0 && self.has_orphans || inode != 0 && !held.contains(&inode) {
                 (socket.text, socket.text_len) = self.orphans.add_text(name);
                 self.orphans.sockets.push(socket);
                 self.orphans.records.push(layout::Record {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{error::Error, groups::Fields, tables::Tables};
+use super::{Bounds, error::Error, groups::Fields, tables::Tables};
 use crate::{
     base::{
         error,
@@ -30,7 +30,7 @@ pub(crate) mod layout {
     include!(concat!(env!("OUT_DIR"), "/files.rs"));
 }
 
-use layout::{PIECE, Process, Record, Run, Settings, Socket};
+use layout::{PIECE, Process, Record, Rights, Run, Settings, Socket};
 
 pub(crate) static OBJECT: ObjectFile = object_file!("files.bpf");
 
@@ -105,10 +105,12 @@ pub(super) struct Options {
     pub(super) section: Duration,
     /// The most records; by default they take an eighth of the machine's memory.
     pub(super) room: Option<u32>,
+    /// How much there is room for at first.
+    pub(super) bounds: Bounds,
 }
 
 /// For how many there is room. Texts are counted in pieces.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Capacity {
     processes: u32,
     records: u32,
@@ -121,6 +123,7 @@ struct Walk {
     program: OwnedFd,
     run: Mapping<Run>,
     processes: Mapping<Process>,
+    rights: Mapping<Rights>,
     records: Mapping<Record>,
     sockets: Mapping<Socket>,
     texts: Mapping<u8>,
@@ -180,7 +183,7 @@ impl Bpf {
         if let Some(&missing) = wanted.iter().find(|path| !types.has_path(path)) {
             return Err(Error::UnknownKernel { missing });
         }
-        let capacity = Capacity::expected(fields);
+        let capacity = Capacity::expected(fields).within(options.bounds);
         let mut loaded = Walk::load(options, capacity, &types);
         if options.lists && loaded.is_err() {
             // These tables may be those of a module. The text has them as well.
@@ -197,8 +200,8 @@ impl Bpf {
         })
     }
 
-    /// Walks all processes.
-    pub(super) fn walk(&mut self) -> Result<(), Error> {
+    /// Walks all processes. With a user, it reads the files of this user's processes, and how many others have.
+    pub(super) fn walk(&mut self, user: Option<u32>, bounds: Bounds) -> Result<(), Error> {
         self.met = Met::default();
         let mut most = u32::MAX;
         for _ in 0..MAX_GROWTHS {
@@ -206,9 +209,14 @@ impl Bpf {
             self.loaded.run.as_mut_slice()[0] = Run {
                 section_ns: self.options.section.as_nanos() as u64,
                 most,
+                is_for_user: user.is_some().into(),
+                user: user.unwrap_or(0),
                 ..Run::default()
             };
             while self.loaded.run.as_slice()[0].done == 0 {
+                if bounds.are_over() {
+                    return Err(Error::TooMany);
+                }
                 run(self.loaded.program.as_fd(), &mut [])?;
             }
             let records = self.loaded.run.as_slice()[0].records as usize;
@@ -234,6 +242,10 @@ impl Bpf {
                 // Duplicates of a descriptor cost their user little: they must not fill the memory of a reader.
                 most = (self.most_records / run.processes.max(1)).max(LEAST_OF_PROCESS);
                 continue;
+            }
+            let capacity = capacity.within(bounds);
+            if capacity == self.capacity {
+                return Err(Error::TooMany);
             }
             self.loaded = Walk::load(self.options, capacity, &self.types)?;
             self.capacity = capacity;
@@ -263,6 +275,11 @@ impl Bpf {
         let listed = self.met.records..self.met.with_listed;
         let records = self.loaded.records.as_slice();
         self.options.lists.then(|| &records[listed])
+    }
+
+    /// Who may see the files of each process, if they were read for a user.
+    pub(super) fn rights(&self) -> &[Rights] {
+        &self.loaded.rights.as_slice()[..self.met.processes]
     }
 
     pub(super) fn records_mut(&mut self) -> &mut [Record] {
@@ -303,6 +320,16 @@ impl Capacity {
                 Fields::PATHS | Fields::SOCKETS,
                 files / (PIECE / TEXT_BYTES) + 2,
             ),
+        }
+    }
+
+    /// As much of it as the bounds allow.
+    fn within(self, bounds: Bounds) -> Self {
+        Self {
+            records: self.records.min(bounds.files),
+            sockets: self.sockets.min(bounds.files),
+            pieces: self.pieces.min(bounds.text_bytes / PIECE),
+            ..self
         }
     }
 
@@ -356,6 +383,7 @@ impl Walk {
         };
         loader.set("settings", &settings)?;
         loader.set_len("processes", capacity.processes)?;
+        loader.set_len("rights", capacity.processes)?;
         loader.set_len("places", capacity.processes)?;
         loader.set_len("records", capacity.records)?;
         loader.set_len("sockets", capacity.sockets)?;
@@ -367,6 +395,7 @@ impl Walk {
             program: loaded.program("walk")?,
             run: loaded.map(".data.run", 1)?,
             processes: loaded.map("processes", capacity.processes)?,
+            rights: loaded.map("rights", capacity.processes)?,
             records: loaded.map("records", capacity.records)?,
             sockets: loaded.map("sockets", capacity.sockets)?,
             texts: loaded.map("texts", capacity.pieces * PIECE)?,

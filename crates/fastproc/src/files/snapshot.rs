@@ -134,6 +134,11 @@ impl<'a> Snapshot<'a> {
         })
     }
 
+    /// Whether the kernel hides the files of any process.
+    pub(super) fn has_hidden(self) -> bool {
+        self.processes().any(Holder::is_hidden)
+    }
+
     /// When the snapshot began, in nanoseconds since boot.
     pub fn began_ns(self) -> u64 {
         self.began_ns

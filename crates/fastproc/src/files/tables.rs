@@ -13,7 +13,15 @@ pub(super) struct Tables<'a> {
     pub(super) texts: &'a [u8],
 }
 
-/// Records of this process's own: what the kernel's text says.
+impl<'a> Tables<'a> {
+    fn text(self, at: u32, length: u32) -> &'a [u8] {
+        let text = self.texts.get(at as usize..);
+        text.and_then(|text| text.get(..length as usize))
+            .unwrap_or_default()
+    }
+}
+
+/// Records of this process's own: what the kernel's text says, or a service.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
     pub(super) processes: Vec<Process>,
@@ -37,6 +45,32 @@ impl Owned {
             sockets: &self.sockets,
             texts: &self.texts,
         }
+    }
+
+    /// Adds a process with its records, whatever order these tables have.
+    pub(super) fn add(&mut self, process: &Process, from: Tables<'_>) {
+        let first = self.records.len();
+        let all = from.records.get(process.first as usize..);
+        let all = all.and_then(|all| all.get(..process.records as usize));
+        for record in all.unwrap_or_default() {
+            let mut record = *record;
+            let socket = (record.socket as usize).checked_sub(1);
+            record.socket = 0;
+            if let Some(socket) = socket.and_then(|at| from.sockets.get(at)) {
+                let mut socket = *socket;
+                (socket.text, socket.text_len) =
+                    self.add_text(from.text(socket.text, socket.text_len));
+                self.sockets.push(socket);
+                record.socket = self.sockets.len() as u32;
+            }
+            (record.text, record.text_len) = self.add_text(from.text(record.text, record.text_len));
+            self.records.push(record);
+        }
+        self.processes.push(Process {
+            first: first as u32,
+            records: (self.records.len() - first) as u32,
+            ..*process
+        });
     }
 
     /// Keeps a text, and returns where it is.

@@ -123,13 +123,19 @@ impl Reader {
         if self.access(target) == Access::Denied {
             return false;
         }
+        let user = target.users().map(|users| users.euid);
+        self.pid == target.pid() || self.reads_folder(user.filter(|_| is_dumpable(target)))
+    }
+
+    /// Whether this reader may list a folder of the mode 0500 of a process with this effective user; `None` if it may not be dumped.
+    fn reads_folder(&self, user: Option<u32>) -> bool {
         let is_initial = self.user_ns == INITIAL_USER_NS;
         let reads_all = is_initial && self.cap_effective & READS_EVERY_FOLDER != 0;
-        let owns = || match target.users() {
-            Some(users) if is_dumpable(target) => users.euid == self.fsuid,
-            _ => is_initial && self.fsuid == 0,
+        let owns = match user {
+            Some(user) => user == self.fsuid,
+            None => is_initial && self.fsuid == 0,
         };
-        self.pid == target.pid() || reads_all || owns()
+        reads_all || owns
     }
 
     /// Removes from an exit what this reader could not have seen: the exit status of the zombie, and the I/O
@@ -195,6 +201,21 @@ impl Rights {
     pub fn access_of(&self, reader: &Reader) -> Access {
         let may = reader.may_trace_with(&self.owner, || self.is_dumpable);
         if may { Access::Granted } else { Access::Denied }
+    }
+
+    /// As [`Reader::may_list_files`], for another process that had these rights when its files were read.
+    pub(crate) fn show_files_to(&self, reader: &Reader) -> bool {
+        let user = self.is_dumpable.then_some(self.owner.users.euid);
+        self.access_of(reader) == Access::Granted && reader.reads_folder(user)
+    }
+
+    /// Whether it is certain that the kernel denies this reader, who has no capabilities, access to a process with these rights.
+    /// Of its own processes a user may see the reader itself, and the creator of a user namespace has all capabilities over it.
+    pub(crate) fn surely_deny(&self, reader: &Reader) -> bool {
+        let Owner { users, user_ns, .. } = &self.owner;
+        let is_another = [users.uid, users.euid, users.suid] != [reader.fsuid; 3]
+            || [users.gid, users.egid, users.sgid] != [reader.fsgid; 3];
+        is_another && *user_ns == reader.user_ns
     }
 }
 

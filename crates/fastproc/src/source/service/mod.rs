@@ -3,7 +3,7 @@
 //! A snapshot takes one message each way. The answer names a buffer, and the first answer that names it carries
 //! its descriptor. The buffer is lent to the reader until its next request.
 
-mod cgroups;
+mod client;
 mod connection;
 mod environment;
 mod exits;
@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use cgroups::CgroupClient;
+pub(crate) use client::PartsClient;
 pub(crate) use environment::has_more_rights_than_its_caller;
 pub use exits::Exits;
 

@@ -35,6 +35,8 @@ pub enum Op {
     Exits = 5,
     /// A snapshot of the cgroups.
     Cgroups = 6,
+    /// A snapshot of open files.
+    Files = 7,
 }
 
 impl Op {
@@ -46,6 +48,7 @@ impl Op {
             4 => Self::Status,
             5 => Self::Exits,
             6 => Self::Cgroups,
+            7 => Self::Files,
             _ => return None,
         })
     }
@@ -56,7 +59,7 @@ impl Op {
 pub struct Request {
     /// The operation.
     pub op: Op,
-    /// Groups of fields, as the bits of [`Fields`](crate::Fields); for cgroups of those of cgroups.
+    /// Groups of fields, as the bits of [`Fields`](crate::Fields); for cgroups and open files of theirs.
     pub groups: u32,
     /// Greatest age of a snapshot, in nanoseconds. 0: its walk must begin after this message arrived.
     pub max_age_ns: u64,
@@ -186,6 +189,15 @@ pub mod part {
     pub const PATH_BYTES: usize = 3;
     /// The names of the lines of memory.stat, in the order of their values, each followed by a line feed.
     pub const STAT_NAMES: usize = 4;
+
+    /// In a snapshot of open files: the processes.
+    pub const PROCESSES: usize = 0;
+    /// Their descriptors, to which processes refer.
+    pub const FILES: usize = 1;
+    /// Their sockets, to which descriptors refer.
+    pub const SOCKETS: usize = 2;
+    /// The bytes of all names.
+    pub const NAMES: usize = 3;
 }
 
 /// Bits of the results of comparing records with the kernel's text: see [`Calibration`](crate::Calibration).
@@ -203,7 +215,7 @@ mod fact {
 pub struct Reply {
     /// Whether the request was served.
     pub status: Status,
-    /// Id of the layout of records: [`layout::id`](crate::records::layout::id), or that of cgroups.
+    /// Id of the layout of records: [`layout::id`](crate::records::layout::id), or that of cgroups or open files.
     pub layout: u64,
     /// Number of the snapshot, never 0. A larger number is a later snapshot.
     pub generation: u64,
@@ -366,7 +378,7 @@ mod tests {
     use super::*;
 
     fn requests() -> impl Strategy<Value = Request> {
-        (1..7_u64, any::<u32>(), any::<[u64; 6]>()).prop_map(|(op, groups, words)| Request {
+        (1..8_u64, any::<u32>(), any::<[u64; 6]>()).prop_map(|(op, groups, words)| Request {
             op: Op::from_word(op).expect("an operation"),
             groups,
             max_age_ns: words[0],

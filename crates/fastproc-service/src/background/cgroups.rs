@@ -1,36 +1,21 @@
-//! Cgroups: a thread of its own reads them when a reader asks, so nobody else waits for it, however many there are.
-//!
-//! The thread has the collectors while it works, and gives them back with its answer.
+//! Cgroups: opened, read, and converted to what a view may see.
 
-mod answer;
-mod permission;
-
-use std::{
-    io,
-    os::fd::OwnedFd,
-    sync::{
-        Arc,
-        mpsc::{Receiver, TryRecvError, channel},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use fastproc::{
     cgroups::{self, Bounds, Fields},
     source::service::wire::Status,
 };
 
-pub(crate) use self::answer::Answer;
-use self::{answer::Draft, permission::Permission};
+use super::{Answer, Collectors, Done, Wish, answer::Draft, permission::Permission};
 use crate::{budget::cpu_time, user_events::chain, view::View};
 
 /// The number of collectors: pressure costs more than all the rest, so one is without it.
-pub(crate) const COUNT: usize = 2;
+pub(super) const COUNT: usize = 2;
 /// Files that each collector keeps open, and what it opens besides.
 const KEPT: usize = 256;
 /// The most descriptors of all collectors.
-pub(crate) const DESCRIPTORS: usize = COUNT * (KEPT + 32);
+pub(super) const DESCRIPTORS: usize = COUNT * (KEPT + 32);
 
 /// How much is read for root. Users may make as many cgroups as memory permits.
 const OF_ROOT: Bounds = Bounds {
@@ -47,188 +32,18 @@ const OF_ROOT: Bounds = Bounds {
 /// second.
 pub(crate) const LONGEST: Duration = Duration::from_millis(400);
 
-/// After this time without use a collector is closed, which gives its memory back.
-const UNUSED: Duration = Duration::from_secs(600);
+/// The groups that a reader is shown. It has the others from elsewhere, or not at all.
+fn asked(groups: u32) -> Fields {
+    Fields::from_bits_retain(groups) - Fields::PRESSURE_AVERAGES
+}
 
 /// Which collector reads these groups.
-pub(crate) fn collector_of(groups: Fields) -> usize {
-    usize::from(groups.contains(Fields::PRESSURE))
-}
-
-/// What a thread is to do.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
-    pub(crate) view: View,
-    pub(crate) groups: Fields,
-    /// The generation of the last snapshot, if that is young enough.
-    pub(crate) known: Option<u64>,
-    /// That of a new one.
-    pub(crate) next: u64,
-    /// The most cgroups that users are shown.
-    pub(crate) most_of_user: usize,
-    /// The most CPU time for a user.
-    pub(crate) longest_of_user: Duration,
-}
-
-/// What a thread has done.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) generation: u64,
-    pub(crate) answer: Result<Answer, Status>,
-    /// What failed, for whoever runs the service.
-    pub(crate) reason: Option<String>,
-    /// Whether it is of an earlier snapshot.
-    pub(crate) was_known: bool,
-    /// CPU time of making the snapshot, and of all.
-    pub(crate) read: Duration,
-    pub(crate) cpu: Duration,
-}
-
-/// The state of the thread.
-#[derive(Debug)]
-pub(crate) enum Progress {
-    Reading,
-    Done(Box<Done>),
-    /// The thread has panicked.
-    Failed,
-}
-
-/// The collectors of cgroups.
-#[derive(Debug, Default)]
-pub(crate) struct Cgroups {
-    /// `None` while a thread has them.
-    all: Option<Box<Collectors>>,
-    /// When the last snapshot of each began, and its generation.
-    read: [Option<(Instant, u64)>; COUNT],
-    /// The largest generation of all snapshots. Buffers refer to them, whatever becomes of the collectors.
-    generation: u64,
-    running: Option<Receiver<(Box<Collectors>, Done)>>,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Collectors {
-    all: [Option<cgroups::Cgroups>; COUNT],
-    /// When each was last used, if it is open.
-    used: [Option<Instant>; COUNT],
-    read: [Option<(Instant, u64)>; COUNT],
-    /// What has failed since the last answer.
-    reason: Option<String>,
-}
-
-/// Tells the service when it is dropped, at the end of a thread.
-struct Signal(Arc<OwnedFd>);
-
-impl Drop for Signal {
-    fn drop(&mut self) {
-        // It fails only if the counter overflows, which takes more readings than there can be.
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
-    }
-}
-
-impl Cgroups {
-    /// The generation of the last snapshot, if it began at `since` or later.
-    pub(crate) fn read_since(&self, at: usize, since: Option<Instant>) -> Option<u64> {
-        let (read, generation) = self.read[at]?;
-        since
-            .is_none_or(|since| read >= since)
-            .then_some(generation)
-    }
-
-    /// The generation of the next snapshot.
-    pub(crate) fn next_generation(&self) -> u64 {
-        self.generation + 1
-    }
-
-    /// Whether a thread is at work.
-    pub(crate) fn is_reading(&self) -> bool {
-        self.running.is_some()
-    }
-
-    /// When a collector will have been unused for so long that it is closed.
-    pub(crate) fn closes_at(&self) -> Option<Instant> {
-        let used = self.all.as_ref()?.used;
-        used.into_iter().flatten().min().map(|used| used + UNUSED)
-    }
-
-    /// Closes the collectors that nobody has used for long.
-    pub(crate) fn close_unused(&mut self, now: Instant) {
-        let Some(all) = &mut self.all else {
-            return;
-        };
-        for at in 0..COUNT {
-            if all.used[at].is_some_and(|used| now.saturating_duration_since(used) >= UNUSED) {
-                all.used[at] = None;
-                (all.read[at], self.read[at]) = (None, None);
-                let unused = all.all[at].take();
-                // That takes some time. If there is no thread for it, it is closed here.
-                let close = thread::Builder::new().name("cgroups".into());
-                let _ = close.spawn(move || drop(unused));
-            }
-        }
-    }
-
-    /// Starts a thread, which has the rights that this one has now. `done` is written to when it is over.
-    pub(crate) fn start(&mut self, wish: Wish, done: Arc<OwnedFd>) -> io::Result<()> {
-        let (sender, running) = channel();
-        let (give, take) = channel::<Box<Collectors>>();
-        let work = move || {
-            // Dropped last, after the answer was sent or the sender was dropped by a panic.
-            let _signal = Signal(done);
-            let sender = sender;
-            let Ok(mut all) = take.recv() else {
-                return;
-            };
-            let done = all.make(wish);
-            // The receiver is gone if the service has ended.
-            let _ = sender.send((all, done));
-        };
-        thread::Builder::new().name("cgroups".into()).spawn(work)?;
-        // Only now: a thread that could not be started would have taken them along.
-        let _ = give.send(self.all.take().unwrap_or_default());
-        self.running = Some(running);
-        Ok(())
-    }
-
-    /// What became of the thread, if one was started.
-    pub(crate) fn progress(&mut self) -> Option<Progress> {
-        Some(match self.running.as_ref()?.try_recv() {
-            Err(TryRecvError::Empty) => Progress::Reading,
-            Ok((all, done)) => {
-                *self = Self {
-                    read: all.read,
-                    all: Some(all),
-                    generation: self.generation.max(done.generation),
-                    running: None,
-                };
-                Progress::Done(Box::new(done))
-            }
-            Err(TryRecvError::Disconnected) => {
-                // It may have made a snapshot, which nobody was shown.
-                *self = Self {
-                    generation: self.generation,
-                    ..Self::default()
-                };
-                Progress::Failed
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-pub(crate) type Held = std::sync::mpsc::Sender<(Box<Collectors>, Done)>;
-
-#[cfg(test)]
-impl Cgroups {
-    /// As if a thread were at work until this is dropped.
-    pub(crate) fn hold(&mut self) -> Held {
-        let (sender, running) = channel();
-        self.running = Some(running);
-        sender
-    }
+pub(super) fn collector_of(groups: u32) -> usize {
+    usize::from(asked(groups).contains(Fields::PRESSURE))
 }
 
 impl Collectors {
-    fn make(&mut self, wish: Wish) -> Done {
+    pub(super) fn make_cgroups(&mut self, wish: Wish) -> Done {
         let began = cpu_time();
         let mut bounds = match wish.view {
             View::All => OF_ROOT,
@@ -238,7 +53,7 @@ impl Collectors {
                 ..OF_ROOT
             },
         };
-        let at = collector_of(wish.groups);
+        let at = collector_of(wish.request.groups);
         let opened = self.open(at, bounds);
         self.used[at] = opened.is_ok().then(Instant::now);
         // Without the time that opening has taken, which comes once.
@@ -294,8 +109,8 @@ impl Collectors {
 
     /// Converts the last snapshot to what the view may see of it. The files are checked after it was made.
     fn answer(&self, wish: Wish, bounds: Bounds, generation: u64) -> Result<Answer, Status> {
-        let Wish { view, groups, .. } = wish;
-        let collector = self.all[collector_of(groups)].as_ref();
+        let (view, groups) = (wish.view, asked(wish.request.groups));
+        let collector = self.all[collector_of(wish.request.groups)].as_ref();
         let collector = collector.ok_or(Status::Failed)?;
         // It may have been made for root.
         if !collector.fits(bounds) {
@@ -354,9 +169,11 @@ fn status(error: &cgroups::Error, reason: &mut Option<String>) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use fastproc::source::service::wire::{Op, Request};
     use fastproc_testbed::{Cgroup, alone, gate};
 
     use super::*;
+    use crate::background::{Background, Progress};
 
     const USER: View = View::of_user(54_321);
 
@@ -375,7 +192,10 @@ mod tests {
     fn wish(view: View) -> Wish {
         Wish {
             view,
-            groups: Fields::CPU,
+            request: Request {
+                groups: Fields::CPU.bits(),
+                ..Request::new(Op::Cgroups)
+            },
             known: None,
             next: 1,
             most_of_user: 2,
@@ -385,8 +205,8 @@ mod tests {
 
     #[test]
     fn no_generation_comes_again_after_the_collectors_are_lost() {
-        let mut cgroups = Cgroups::default();
-        let finish = |cgroups: &mut Cgroups, generation| {
+        let mut cgroups = Background::default();
+        let finish = |cgroups: &mut Background, generation| {
             let release = cgroups.hold();
             let done = Done {
                 generation,
@@ -448,7 +268,7 @@ mod tests {
         let mut all = Box::<Collectors>::default();
         let done = all.make(wish(View::All));
         assert!(done.answer.is_ok());
-        let mut cgroups = Cgroups::default();
+        let mut cgroups = Background::default();
         assert_eq!(cgroups.closes_at(), None);
         let sent = cgroups.hold().send((all, done));
         sent.expect("it is awaited");

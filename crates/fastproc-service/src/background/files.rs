@@ -1,0 +1,142 @@
+//! Open files: walked for one view, so that a user's request takes no longer because others have many.
+
+use std::time::{Duration, Instant};
+
+use fastproc::{
+    access::Viewer,
+    files::{Bounds, Error, Fields, Files, Shared, Source},
+    source::service::wire::{Reply, Status},
+};
+
+use super::{Answer, Collectors, Done, Wish, cgroups};
+use crate::{budget::cpu_time, user_events::chain, view::View};
+
+/// The sets of fields. Without files, only sockets or GPUs have records.
+const SETS: [Fields; COUNT] = [
+    Fields::empty(),
+    Fields::SOCKETS,
+    Fields::GPUS,
+    Fields::GPUS.union(Fields::SOCKETS),
+    Fields::FILES.union(Fields::PATHS),
+    Fields::FILES.union(Fields::PATHS).union(Fields::SOCKETS),
+];
+pub(super) const COUNT: usize = 6;
+/// The most descriptors of all collectors: a program and its maps.
+pub(super) const DESCRIPTORS: usize = COUNT * 32;
+
+/// How much is read for root.
+const OF_ROOT: Bounds = Bounds {
+    files: 1 << 22,
+    text_bytes: 256 << 20,
+    until: Duration::MAX,
+};
+/// How much is read for a user: of its own processes, for the others are only counted.
+const OF_USER: Bounds = Bounds {
+    files: 1 << 16,
+    text_bytes: 8 << 20,
+    until: Duration::MAX,
+};
+/// CPU time after which reading for a user is broken off.
+const LONGEST: Duration = Duration::from_millis(200);
+
+/// Which collector reads these groups.
+pub(super) fn collector_of(groups: u32) -> usize {
+    let has = |group| Fields::from_bits_retain(groups).contains(group);
+    let of_others = if has(Fields::FILES) {
+        4
+    } else {
+        2 * usize::from(has(Fields::GPUS))
+    };
+    of_others + usize::from(has(Fields::SOCKETS))
+}
+
+impl Collectors {
+    pub(super) fn make_files(&mut self, wish: Wish) -> Done {
+        let began = cpu_time();
+        let at = collector_of(wish.request.groups);
+        let (viewer, bounds) = (Viewer::from(wish.view), bounds(wish.view));
+        let mut walked = Instant::now();
+        let shared = self.open_files(at, bounds).and_then(|files| {
+            walked = Instant::now();
+            // Without the time that opening has taken, which comes once.
+            let until = match wish.view {
+                View::All => Duration::MAX,
+                View::Of(_) => cpu_time() + LONGEST,
+            };
+            files.share(&viewer, Bounds { until, ..bounds })
+        });
+        let place = cgroups::COUNT + at;
+        self.used[place] = self.files[at].is_some().then(Instant::now);
+        self.read[place] = shared.is_ok().then_some((walked, wish.next));
+        let answer = shared.map_err(|error| self.status_of(&error));
+        let cpu = cpu_time().saturating_sub(began);
+        Done {
+            generation: answer.as_ref().map_or(0, |_| wish.next),
+            answer: answer.map(|shared| answer_of(shared, wish)),
+            reason: self.reason.take(),
+            was_known: false,
+            read: cpu,
+            cpu,
+        }
+    }
+
+    fn open_files(&mut self, at: usize, bounds: Bounds) -> Result<&mut Files, Error> {
+        let opened = &mut self.files[at];
+        if let Some(files) = opened {
+            return Ok(files);
+        }
+        // Only by BPF: a file system of a user may never answer.
+        let builder = Files::builder().fields(SETS[at]).bounds(bounds);
+        let files = builder.source(Some(Source::Bpf)).open_at(None)?;
+        Ok(opened.insert(files))
+    }
+
+    fn status_of(&mut self, error: &Error) -> Status {
+        if matches!(error, Error::TooMany | Error::Overflow { .. }) {
+            return Status::Busy;
+        }
+        self.reason = Some(format!("open files cannot be read: {}", chain(error)));
+        Status::Failed
+    }
+}
+
+fn bounds(view: View) -> Bounds {
+    match view {
+        View::All => OF_ROOT,
+        View::Of(_) => OF_USER,
+    }
+}
+
+fn answer_of(shared: Shared, wish: Wish) -> Answer {
+    let reply = Reply {
+        layout: Files::LAYOUT,
+        generation: wish.next,
+        groups: wish.request.groups,
+        kernel_boottime_ns: shared.began_ns,
+        source: 1,
+        parts: shared.parts,
+        ..Reply::empty(Status::Ok)
+    };
+    Answer {
+        reply,
+        words: shared.words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_set_is_for_requests_with_its_groups() {
+        for groups in 0..32 {
+            let set = SETS[collector_of(groups)];
+            let asked = Fields::from_bits_retain(groups);
+            for group in [Fields::FILES, Fields::SOCKETS] {
+                assert_eq!(set.contains(group), asked.contains(group), "{asked:?}");
+            }
+            let has_gpus = set.intersects(Fields::GPUS | Fields::FILES);
+            assert_eq!(has_gpus, asked.intersects(Fields::GPUS | Fields::FILES));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Attacks by open files: by their number, by requests for them, and by a process that changes while it is read.
+
+use std::{collections::HashMap, thread, time::Duration};
+
+use crate::{
+    common::{Raw, Served, become_user, in_child, raise_descriptors, settings, turns},
+    files::{Answer, asked, become_plain, memory, told},
+};
+use fastproc::{
+    files::Fields,
+    source::service::wire::{Reply, Status},
+};
+use fastproc_testbed::{alone, gate, needs, own_process, wait_until};
+use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
+
+const ATTACKER: u32 = 54_650;
+const BYSTANDER: u32 = 54_651;
+
+fn status_for(served: &Served, groups: Fields) -> Status {
+    let raw = Raw::open(&served.path()).expect("the service listens");
+    raw.ask(asked(groups)).expect("an answer").0.status
+}
+
+/// More descriptors than the service reads for a user are the user's own affair: others are told how many there are.
+#[test]
+fn a_user_with_too_many_descriptors_is_refused_and_others_are_not() {
+    const MANY: u64 = 70_000;
+    if !gate::bpf() || !own_process(a_user_with_too_many_descriptors_is_refused_and_others_are_not)
+    {
+        return;
+    }
+    let _alone = alone();
+    raise_descriptors();
+    if getrlimit(Resource::Nofile)
+        .current
+        .is_some_and(|most| most < MANY + 1000)
+    {
+        gate::skipped("a process may not have so many descriptors here");
+        return;
+    }
+    let served = Served::start("files-many", None);
+    let (mut own, mut its) = turns();
+    let attacker = in_child(|| {
+        become_plain(ATTACKER);
+        let file = memory("many");
+        let all: Vec<_> = (0..MANY).map(|_| rustix::io::dup(&file)).collect();
+        assert!(all.iter().all(Result::is_ok));
+        its.give();
+        its.wait();
+    });
+    own.wait();
+    let pid = attacker.0.as_raw() as u32;
+    in_child(|| {
+        become_user(ATTACKER);
+        assert_eq!(status_for(&served, Fields::FILES), Status::Busy);
+        // They can be counted.
+        assert_eq!(status_for(&served, Fields::empty()), Status::Ok);
+    })
+    .join();
+    let of_user = format!("/users/{ATTACKER}/over_budget_total");
+    assert_eq!(served.status(&of_user), 1);
+    in_child(|| {
+        become_user(BYSTANDER);
+        let raw = Raw::open(&served.path()).expect("the service listens");
+        let all = told(&raw, Fields::FILES).all();
+        assert!(u64::from(all[&pid].open) > MANY);
+    })
+    .join();
+    own.give();
+    attacker.join();
+}
+
+/// Reading is charged to who asks, and not to others.
+#[test]
+fn a_user_over_its_time_is_refused_files_and_others_are_not() {
+    let _alone = alone();
+    needs!(gate::bpf());
+    let mut settings = settings(None);
+    settings.cpu_of_user = 0.02;
+    let served = Served::start_with("files-charged", &settings);
+    // Loading the programs takes more than a user has, and is not repeated.
+    assert_eq!(status_for(&served, Fields::FILES), Status::Ok);
+    in_child(|| {
+        become_user(ATTACKER);
+        let raw = Raw::open(&served.path()).expect("the service listens");
+        // Each takes some of its time, and nearly none comes back meanwhile.
+        let mut answers = (0..1_000_000).map(|_| raw.ask(asked(Fields::FILES)));
+        let is_busy = |(reply, _): (Reply, _)| reply.status == Status::Busy;
+        assert!(answers.any(|answer| answer.is_some_and(is_busy)));
+    })
+    .join();
+    let of_user = format!("/users/{ATTACKER}/over_budget_total");
+    assert!(served.status(&of_user) > 0);
+    in_child(|| {
+        become_user(BYSTANDER);
+        wait_until("an answer", || {
+            thread::sleep(Duration::from_millis(50));
+            status_for(&served, Fields::FILES) == Status::Ok
+        });
+    })
+    .join();
+    assert_eq!(status_for(&served, Fields::FILES), Status::Ok);
+}
+
+/// The files are read for a reader that has gone.
+#[test]
+fn readers_that_go_before_they_are_answered_delay_nobody() {
+    let _alone = alone();
+    needs!(gate::bpf());
+    let served = Served::start("files-gone", None);
+    in_child(|| {
+        become_user(ATTACKER);
+        for _ in 0..100 {
+            let raw = Raw::open(&served.path()).expect("the service listens");
+            raw.send(asked(Fields::FILES)).expect("the request is sent");
+        }
+    })
+    .join();
+    in_child(|| {
+        become_user(BYSTANDER);
+        assert_eq!(status_for(&served, Fields::FILES), Status::Ok);
+    })
+    .join();
+    wait_until("nothing is lent", || served.status("/buffers/lent") == 0);
+}
+
+#[test]
+fn a_reader_that_asks_again_before_it_is_answered_is_cut_off() {
+    let _alone = alone();
+    needs!(gate::bpf());
+    let served = Served::start("files-twice", None);
+    in_child(|| {
+        become_user(ATTACKER);
+        let raw = Raw::open(&served.path()).expect("the service listens");
+        for _ in 0..2 {
+            raw.send(asked(Fields::FILES)).expect("the request is sent");
+        }
+        while raw.receive().is_some() {}
+    })
+    .join();
+    let of_user = format!("/users/{ATTACKER}/cut_off_total");
+    assert_eq!(served.status(&of_user), 1);
+    assert_eq!(status_for(&served, Fields::FILES), Status::Ok);
+}
+
+/// What a process opens after it has forbidden to trace it is never shown, even if the walk had begun to read it before.
+#[test]
+fn files_of_a_process_that_forbids_tracing_while_it_is_read_are_not_shown() {
+    /// It takes long to read so many.
+    const DESCRIPTORS: usize = 500;
+    const ROUNDS: usize = 200;
+    let _alone = alone();
+    needs!(gate::bpf());
+    raise_descriptors();
+    let served = Served::start("files-forbids", None);
+    let path = served.path();
+    let (mut own, mut its) = turns();
+    let reader = in_child(|| {
+        become_plain(ATTACKER);
+        let raw = Raw::open(&path).expect("the service listens");
+        let mut buffers = HashMap::new();
+        its.give();
+        let mut seen = 0;
+        while its.number() == 1 {
+            for _ in 0..10 {
+                let request = asked(Fields::FILES | Fields::PATHS);
+                let (reply, buffer) = raw.ask(request).expect("an answer");
+                assert_eq!(reply.status, Status::Ok);
+                if let Some(buffer) = buffer {
+                    buffers.insert(reply.buffer, buffer);
+                }
+                let answer = Answer::new(&reply, &buffers[&reply.buffer]);
+                for process in answer.all().values() {
+                    let has = |name: &[u8]| process.names.iter().any(|of| of == name);
+                    assert!(!has(b"memfd:secret"), "it was opened later");
+                    seen += u32::from(has(b"memfd:public"));
+                }
+            }
+            its.tell(seen);
+        }
+    });
+    own.wait();
+    let mut seen = 0;
+    for round in 0..ROUNDS {
+        let process = in_child(|| {
+            become_plain(ATTACKER);
+            let public = memory("public");
+            let all: Vec<_> = (0..DESCRIPTORS).map(|_| rustix::io::dup(&public)).collect();
+            thread::sleep(Duration::from_micros(50 * (round as u64 % 40)));
+            set_dumpable_behavior(DumpableBehavior::NotDumpable).expect("anybody may");
+            let secret = memory("secret");
+            thread::sleep(Duration::from_millis(10));
+            drop((all, secret));
+        });
+        own.tell(1);
+        seen = own.number();
+        process.join();
+    }
+    assert!(seen > 0, "it was read before");
+    own.tell(0);
+    reader.join();
+}
