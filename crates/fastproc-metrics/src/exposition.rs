@@ -9,6 +9,9 @@ use crate::{page::Page, parts::Parts};
 /// Bytes that are written to a page at once. They are still in the cache then.
 const PIECE: usize = 64 * 1024;
 
+/// Room for the longest number, and for the bytes behind it that the widest store touches.
+const NUMBER: usize = 64;
+
 /// How a text is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -197,33 +200,38 @@ impl<'a> Exposition<'a> {
 
     /// One series of the family, with its labels in two pieces as they appear between the braces.
     pub fn series(&mut self, name: &str, labels: &str, more: &str, value: Value) {
-        self.write_piece(PIECE);
-        self.text
-            .reserve(name.len() + labels.len() + more.len() + 40);
-        self.text.extend_from_slice(name.as_bytes());
-        if !(labels.is_empty() && more.is_empty()) {
-            self.text.push(b'{');
-            self.text.extend_from_slice(labels.as_bytes());
-            self.text.extend_from_slice(more.as_bytes());
-            self.text.push(b'}');
+        let text = &mut self.text;
+        text.reserve(name.len() + labels.len() + more.len() + NUMBER);
+        text.extend_from_slice(name.as_bytes());
+        if labels.is_empty() && more.is_empty() {
+            text.push(b' ');
+        } else {
+            text.push(b'{');
+            text.extend_from_slice(labels.as_bytes());
+            if !more.is_empty() {
+                text.extend_from_slice(more.as_bytes());
+            }
+            text.extend_from_slice(b"} ");
         }
-        self.text.push(b' ');
         self.value(value);
-        self.text.push(b'\n');
+        self.write_piece(PIECE);
     }
 
+    /// A value, and the end of the line.
     fn value(&mut self, value: Value) {
+        let mut memory = [0; NUMBER];
+        let mut text = SeqBuf::new(&mut memory);
         match value {
-            Value::Whole(number) => self.number(number),
+            Value::Whole(number) => text.put((Dec(number), b"\n")),
             Value::Signed(number) => {
                 if number < 0 {
-                    self.text.push(b'-');
+                    text.putc(b'-');
                 }
-                self.number(number.unsigned_abs());
+                text.put((Dec(number.unsigned_abs()), b"\n"))
             }
             Value::Nano(number) => {
                 const ONE: u64 = 1_000_000_000;
-                self.number(number / ONE);
+                text.put(Dec(number / ONE));
                 let mut rest = number % ONE;
                 if rest > 0 {
                     let mut digits = *b".000000000";
@@ -232,20 +240,16 @@ impl<'a> Exposition<'a> {
                         rest /= 10;
                     }
                     let end = digits.iter().rposition(|&digit| digit != b'0').unwrap_or(0);
-                    self.text.extend_from_slice(&digits[..=end]);
+                    text.write(&digits[..=end]);
                 }
+                text.putc(b'\n')
             }
-            Value::Real(number) => self.text.extend_from_slice(real(number).as_bytes()),
-        }
-    }
-
-    fn number(&mut self, number: u64) {
-        // 20 digits, and the bytes behind them that the widest store touches.
-        let mut memory = [0; 48];
-        let mut digits = SeqBuf::new(&mut memory);
-        digits.put(Dec(number));
-        self.text
-            .extend_from_slice(digits.text().unwrap_or_default());
+            Value::Real(number) => {
+                self.text.extend_from_slice(real(number).as_bytes());
+                text.putc(b'\n')
+            }
+        };
+        self.text.extend_from_slice(text.text().unwrap_or_default());
     }
 
     /// Writes what there is to the page, if it has this length.
@@ -414,7 +418,7 @@ mod tests {
         ] {
             let mut text = Exposition::default();
             text.value(value);
-            assert_eq!(text.finish(), expected.as_bytes());
+            assert_eq!(text.finish(), [expected.as_bytes(), b"\n"].concat());
         }
     }
 

@@ -397,6 +397,8 @@ impl<'a> Rows<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use fastproc::cgroups::{Cgroups, Fields};
 
     use super::{
@@ -404,14 +406,19 @@ mod tests {
         *,
     };
 
+    /// A new folder with these folders in it.
+    fn folder(name: &str, paths: &[&str]) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("fastproc-{name}-{}", std::process::id()));
+        for path in paths {
+            std::fs::create_dir_all(folder.join(path)).expect("the folder is made");
+        }
+        folder
+    }
+
     /// A row whose parent is not shown is below the nearest ancestor that is, and says which it is of it.
     #[test]
     fn a_filtered_tree_has_whole_paths_below_what_is_shown() {
-        let name = format!("fastproc-nested-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        for path in ["a/b/c/d", "a/x", "ab/c"] {
-            std::fs::create_dir_all(folder.join(path)).expect("the folder is made");
-        }
+        let folder = folder("nested", &["a/b/c/d", "a/x", "ab/c"]);
         let mut cgroups = Cgroups::builder()
             .open_recorded(&folder)
             .expect("it is a folder");
@@ -454,9 +461,7 @@ mod tests {
 
     #[test]
     fn the_total_says_how_many_are_left_out() {
-        let name = format!("fastproc-left-out-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(folder.join("long")).expect("the folder is made");
+        let folder = folder("left-out", &["long"]);
         let bounds = fastproc::cgroups::Bounds {
             path_bytes: "/lon".len(),
             ..fastproc::cgroups::Bounds::default()
@@ -489,10 +494,31 @@ mod tests {
     }
 
     #[test]
+    fn what_descendants_have_adds_up() {
+        let folder = folder("descendants", &["a/b"]);
+        let builder = Cgroups::builder();
+        let mut cgroups = builder.open_recorded(&folder).expect("it is a folder");
+        let snapshot = cgroups.snapshot().expect("it is a folder");
+        let one_in_each = snapshot
+            .iter()
+            .map(|cgroup| (Some(cgroup.id()), Some(0.25)));
+        let members = Members::count(one_in_each);
+        let rows = Rows::new(snapshot, None, members.as_ref());
+        let sums = rows.iter().map(|row| (row.processes, row.wait));
+        assert_eq!(
+            sums.collect::<Vec<_>>(),
+            [
+                (Some(3), Some(0.75)),
+                (Some(2), Some(0.5)),
+                (Some(1), Some(0.25))
+            ]
+        );
+        let _ = std::fs::remove_dir_all(folder);
+    }
+
+    #[test]
     fn the_working_set_is_unknown_without_inactive_file_pages() {
-        let name = format!("fastproc-working-set-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(folder.join("a")).expect("the folder is made");
+        let folder = folder("working-set", &["a"]);
         let write = |file: &str, text| {
             std::fs::write(folder.join(file), text).expect("the file is written");
         };

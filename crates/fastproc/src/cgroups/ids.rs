@@ -1,17 +1,17 @@
-//! Maps by the ids of cgroups, which every snapshot looks up for every cgroup.
+//! Maps by the ids of cgroups, which are looked up for every cgroup of every snapshot.
 
 use std::{
     collections::HashMap,
     hash::{BuildHasher, Hasher, RandomState},
 };
 
-/// A map by ids.
-pub(super) type Ids<V> = HashMap<u64, V, Seed>;
+/// A map by ids of cgroups.
+pub type Ids<V> = HashMap<u64, V, Seed>;
 
-/// A random factor, so that no user can make cgroups whose ids fall together. A product is a tenth of the instructions
+/// The hash of [`Ids`]: a random factor, so that no user can make cgroups whose ids fall together. A product is a tenth of the instructions
 /// of the hash for keys of any kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seed(u64);
+pub struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Self {
@@ -30,9 +30,9 @@ impl BuildHasher for Seed {
     }
 }
 
-/// The hash of an id.
+/// Hashes one id of [`Ids`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Product {
+pub struct Product {
     factor: u64,
     product: u64,
 }

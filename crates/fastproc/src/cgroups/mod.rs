@@ -69,6 +69,7 @@ pub use self::{
     difference::{Baseline, Changes},
     error::Error,
     fields::Fields,
+    ids::Ids,
     limits::{LimitReader, Limits},
     snapshot::{Cgroup, Snapshot},
     stat::StatLine,

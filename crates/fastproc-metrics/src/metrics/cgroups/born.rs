@@ -1,10 +1,11 @@
 //! When cgroups were made.
 
-use std::{
-    collections::HashMap, ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::Path, time::Duration,
-};
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::Path, time::Duration};
 
-use fastproc::{cgroups::Cgroup, frozen};
+use fastproc::{
+    cgroups::{Cgroup, Ids},
+    frozen,
+};
 use rustix::time::ClockId;
 
 /// When each cgroup was made, by its id, which the kernel does not use again.
@@ -14,7 +15,7 @@ use rustix::time::ClockId;
 /// again after memory was short.
 #[derive(Debug, Default)]
 pub(super) struct Born {
-    kept: HashMap<u64, Kept>,
+    kept: Ids<Kept>,
     /// Counts updates.
     update: u32,
 }

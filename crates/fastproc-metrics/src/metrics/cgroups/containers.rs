@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use fastproc::{kept, proc_root};
+use fastproc::{cgroups::Ids, kept, proc_root};
 use rustix::process::{Resource, getrlimit};
 
 use super::{
@@ -50,13 +50,13 @@ pub(super) struct Interface {
 /// The containers that were met last.
 #[derive(Debug)]
 pub(super) struct Containers {
-    kept: HashMap<u64, Kept>,
+    kept: Ids<Kept>,
     /// The most folders that stay open, an eighth of what this process may open. A container above that is not looked at.
     most: usize,
     /// Whether networks are read.
     networks: bool,
     /// Interfaces by the ids of the cgroups that have them.
-    interfaces: HashMap<u64, Vec<Interface>>,
+    interfaces: Ids<Vec<Interface>>,
     /// How many interfaces that are, and how many are left out, because there are too many.
     found: usize,
     left_out: usize,
@@ -81,10 +81,10 @@ impl Containers {
     pub(super) fn new(networks: bool) -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Self {
-            kept: HashMap::new(),
+            kept: Ids::default(),
             most: usize::try_from(limit / 8).unwrap_or(usize::MAX),
             networks,
-            interfaces: HashMap::new(),
+            interfaces: Ids::default(),
             found: 0,
             left_out: 0,
             text: Vec::new(),
@@ -94,7 +94,7 @@ impl Containers {
 
     /// Looks at these containers, by the ids of their cgroups, and forgets others. `root`: the id of the root cgroup, which has
     /// the interfaces of the machine.
-    pub(super) fn update(&mut self, containers: &HashMap<u64, Container>, root: Option<u64>) {
+    pub(super) fn update(&mut self, containers: &Ids<Container>, root: Option<u64>) {
         self.update = self.update.wrapping_add(1);
         self.clear();
         let (now, update) = (kept::now(), self.update);
@@ -118,7 +118,7 @@ impl Containers {
         };
         let each = containers.values();
         let chosen = choose(each.map(|container| (container, network(container))));
-        let mut read = HashMap::new();
+        let mut read = Ids::default();
         let mut text = std::mem::take(&mut self.text);
         for container in chosen {
             if let Some(kept) = self.kept.get(&container.id)

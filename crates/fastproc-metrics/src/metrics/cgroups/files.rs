@@ -1,9 +1,7 @@
 //! Open files of the processes of each cgroup, without its descendants.
 
-use std::collections::HashMap;
-
 use fastproc::{
-    cgroups,
+    cgroups::{self, Ids},
     files::{Files, Holder, Kind, Source},
 };
 
@@ -18,7 +16,7 @@ pub(super) struct OpenFiles {
     /// `None`: they are not counted.
     files: Option<Files>,
     /// By the ids of cgroups. `None`: they could not be read.
-    sums: Option<HashMap<u64, Counts>>,
+    sums: Option<Ids<Counts>>,
 }
 
 impl OpenFiles {
@@ -43,7 +41,7 @@ impl OpenFiles {
         let Some(Ok(snapshot)) = self.files.as_mut().map(Files::snapshot) else {
             return;
         };
-        let mut sums = HashMap::new();
+        let mut sums = Ids::default();
         for holder in snapshot.processes() {
             let listed = || members.cgroup_of(holder.pid(), holder.start_ns());
             if let Some(cgroup) = holder.cgroup_id().or_else(listed) {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fastproc::{
-    cgroups::Cgroup,
+    cgroups::{Cgroup, Ids},
     container::{Names, Origin, PodUid},
     kept,
 };
@@ -19,7 +19,7 @@ use crate::{exposition::escape, names};
 #[derive(Debug)]
 pub(super) struct Labels {
     names: Arc<Mutex<Names>>,
-    kept: HashMap<u64, Kept>,
+    kept: Ids<Kept>,
     pub(super) check_every: Duration,
     checked: Duration,
     /// Counts updates.
@@ -63,7 +63,7 @@ impl Labels {
     pub(super) fn new(names: Arc<Mutex<Names>>) -> Self {
         Self {
             names,
-            kept: HashMap::new(),
+            kept: Ids::default(),
             check_every: kept::CHECK_EVERY,
             checked: Duration::ZERO,
             update: 0,

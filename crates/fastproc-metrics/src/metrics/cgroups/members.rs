@@ -1,9 +1,8 @@
 //! The processes of each cgroup: how many there are, what their tasks do, and which one started first.
 
-use std::collections::HashMap;
-
 use fastproc::{
     Process, Snapshot,
+    cgroups::Ids,
     difference::{PerProcess, is_same_start},
     record::State,
 };
@@ -15,7 +14,7 @@ use super::scheduled::{self, Numbers, Task};
 pub(super) struct Members {
     each: PerProcess<Member>,
     /// `None`: of some process the source does not know the cgroup.
-    sums: Option<HashMap<u64, Own>>,
+    sums: Option<Ids<Own>>,
 }
 
 /// What a cgroup has itself, without its descendants.
@@ -115,7 +114,7 @@ impl Members {
     /// Counts the processes of a snapshot and their threads.
     pub(super) fn update(&mut self, snapshot: &Snapshot<'_>) {
         self.sums = None;
-        let mut sums = HashMap::<u64, Own>::new();
+        let mut sums = Ids::<Own>::default();
         for member in self.each.update(snapshot, Member::new) {
             let own = match member.place {
                 Place::Exited => continue,

@@ -19,7 +19,7 @@ use std::{
 
 use fastproc::{
     Snapshot,
-    cgroups::{self, Cgroup, Cgroups, Fields, Source, StatLine, record::Device},
+    cgroups::{self, Cgroup, Cgroups, Fields, Ids, Source, StatLine, record::Device},
     container::Names,
     frozen,
 };
@@ -76,7 +76,7 @@ pub struct CgroupMetrics {
     born: Born,
     containers: Containers,
     /// Containers by the ids of their cgroups, and the machine by that of the root.
-    firsts: HashMap<u64, Container>,
+    firsts: Ids<Container>,
     /// When the machine was started, in seconds since 1970.
     btime: Option<u64>,
     file_systems: FileSystems,
@@ -143,7 +143,7 @@ impl CgroupMetrics {
             scheduled: Scheduled::default(),
             born: Born::default(),
             containers: Containers::new(settings.networks),
-            firsts: HashMap::new(),
+            firsts: Ids::default(),
             btime: None,
             file_systems: FileSystems::new(machine),
             devices: HashMap::new(),

@@ -3,9 +3,14 @@
 //! The kernel counts that for each thread, not for cgroups. As in cAdvisor, a cgroup has the numbers of its living processes,
 //! of those of its descendants, and of those that it had since the exporter was started.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use fastproc::{Process, cgroups::Snapshot, difference::is_same_start, exits::Exit};
+use fastproc::{
+    Process,
+    cgroups::{Ids, Snapshot},
+    difference::is_same_start,
+    exits::Exit,
+};
 
 use super::members::First;
 
@@ -47,12 +52,12 @@ pub(super) struct Scheduled {
     leaving: BTreeMap<(u32, u64), (Task, u64)>,
     /// What cgroups have in addition to the numbers of their processes. Sums wrap around: what a process has done before it came
     /// is subtracted.
-    pub(super) gone: HashMap<u64, [u64; 3]>,
+    pub(super) gone: Ids<[u64; 3]>,
     /// The parents of cgroups.
-    parents: HashMap<u64, u64>,
+    parents: Ids<u64>,
     /// An unknown process that was started before has not come since the last update.
     first_ns: Option<u64>,
-    sums: HashMap<u64, Numbers>,
+    sums: Ids<Numbers>,
 }
 
 impl Scheduled {
@@ -72,13 +77,7 @@ impl Scheduled {
         self.sum(&cgroups);
     }
 
-    fn follow(
-        &mut self,
-        mut now: Vec<Task>,
-        exits: &[Exit],
-        parents: HashMap<u64, u64>,
-        boottime_ns: u64,
-    ) {
+    fn follow(&mut self, mut now: Vec<Task>, exits: &[Exit], parents: Ids<u64>, boottime_ns: u64) {
         // What a cgroup had stays with those above it.
         let removed = self.gone.extract_if(|id, _| !parents.contains_key(id));
         for (id, numbers) in removed.collect::<Vec<_>>() {
@@ -118,7 +117,7 @@ impl Scheduled {
     }
 
     /// Compares a process with what it was at the last update. What it did before a move stays where it was.
-    fn go_on(&mut self, parents: &HashMap<u64, u64>, before: Task, now: &mut Task) {
+    fn go_on(&mut self, parents: &Ids<u64>, before: Task, now: &mut Task) {
         now.numbers = std::array::from_fn(|at| now.numbers[at].max(before.numbers[at]));
         if !parents.contains_key(&now.cgroup) {
             // The new cgroup is younger than the snapshot of cgroups, or the old one was removed, as it can be when the process
@@ -141,7 +140,7 @@ impl Scheduled {
     }
 
     /// Adds what a process did since the last update, or all if it came and went in between.
-    fn end(&mut self, parents: &HashMap<u64, u64>, exit: &Exit) {
+    fn end(&mut self, parents: &Ids<u64>, exit: &Exit) {
         let first = First {
             start_ns: exit.start_ns,
             pid: exit.pid,
@@ -164,7 +163,7 @@ impl Scheduled {
     }
 
     /// A cgroup, or, if that has gone, the nearest one above it that exists.
-    fn place(&self, parents: &HashMap<u64, u64>, id: u64) -> Option<u64> {
+    fn place(&self, parents: &Ids<u64>, id: u64) -> Option<u64> {
         let mut place = Some(id);
         while let Some(id) = place.filter(|id| !parents.contains_key(id)) {
             place = self.parents.get(&id).copied();
@@ -173,7 +172,7 @@ impl Scheduled {
     }
 
     /// Adds to the [`place`](Self::place) of a cgroup.
-    fn add(&mut self, parents: &HashMap<u64, u64>, id: u64, numbers: [u64; 3]) {
+    fn add(&mut self, parents: &Ids<u64>, id: u64, numbers: [u64; 3]) {
         if let Some(id) = self.place(parents, id) {
             let gone = self.gone.entry(id).or_default();
             *gone = std::array::from_fn(|at| gone[at].wrapping_add(numbers[at]));
