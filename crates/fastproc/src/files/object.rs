@@ -183,7 +183,8 @@ impl Bpf {
         if let Some(&missing) = wanted.iter().find(|path| !types.has_path(path)) {
             return Err(Error::UnknownKernel { missing });
         }
-        let capacity = Capacity::expected(fields).within(options.bounds);
+        let listed = if options.lists { in_tables() } else { 0 };
+        let capacity = Capacity::expected(fields, listed).within(options.bounds);
         let mut loaded = Walk::load(options, capacity, &types);
         if options.lists && loaded.is_err() {
             // These tables may be those of a module. The text has them as well.
@@ -303,13 +304,28 @@ pub(super) fn allocated_files() -> Option<u32> {
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// The number of sockets in the tables of this network namespace, about.
+fn in_tables() -> u32 {
+    let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let mut words = text.split_ascii_whitespace();
+    let mut sum = 0_u32;
+    while let Some(word) = words.next() {
+        if let "used" | "orphan" | "tw" = word {
+            let number = words.next().and_then(|number| number.parse().ok());
+            sum = sum.saturating_add(number.unwrap_or(0));
+        }
+    }
+    sum
+}
+
 impl Capacity {
-    /// A guess: processes share few files.
-    fn expected(fields: Fields) -> Self {
+    /// A guess: processes share few files. So many sockets are listed besides.
+    fn expected(fields: Fields, listed: u32) -> Self {
         let processes = running_tasks().unwrap_or(1000);
         let files = allocated_files()
             .unwrap_or(10_000)
-            .saturating_add(3 * processes);
+            .saturating_add(3 * processes)
+            .saturating_add(listed);
         let files = files.saturating_add(files / 4);
         let only = |group, count: u32| if fields.intersects(group) { count } else { 1 };
         Self {
