@@ -116,14 +116,30 @@ fn where_processes_are_hidden_root_alone_is_served() {
         let remount = ["mount", "-o", "remount,hidepid=invisible", "/proc"];
         let remounted = served.within(0, &remount).status();
         assert!(remounted.expect("mount(8) is there").success());
-        let refused = served.command(NOBODY, &["ps", "--source", "service"]);
-        let text = String::from_utf8_lossy(&refused.stderr);
-        assert!(text.contains("hidepid"), "{options}: {text}");
+        for command in ["ps", "files"] {
+            let refused = served.command(NOBODY, &[command, "--source", "service"]);
+            let text = String::from_utf8_lossy(&refused.stderr);
+            assert!(text.contains("hidepid"), "{command} {options}: {text}");
+        }
         assert!(
             served
                 .command(0, &["ps", "--source", "service"])
                 .status
                 .success()
         );
+    }
+}
+
+#[test]
+fn open_files_and_sockets_are_those_of_the_service_that_runs() {
+    needs!(gate::bpf());
+    let served = Served::start("files");
+    for uid in [0, NOBODY] {
+        for command in ["files", "sockets"] {
+            let asked = served.command(uid, &[command, "--json"]);
+            let text = String::from_utf8_lossy(&asked.stdout);
+            let is_served = text.contains(r#""source":"service""#);
+            assert!(is_served, "{command} as {uid}: {asked:?}");
+        }
     }
 }
