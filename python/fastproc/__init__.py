@@ -1,4 +1,4 @@
-"""The processes and cgroups of a Linux machine, as tables.
+"""The processes, open files and cgroups of a Linux machine, as tables.
 
 >>> import fastproc
 >>> table = fastproc.processes("pid,comm,rss,time", top=10)
@@ -7,6 +7,8 @@
 
 processes()  one table of all processes, a column for each field, by any name that ``ps -o`` takes
 exits()      the processes that exit within some seconds
+files()      their open files
+sockets()    their sockets
 cgroups()    the cgroups
 system()     the counters of the machine
 Collector    stays open, and computes differences over time
@@ -28,11 +30,12 @@ from fastproc._native import Column, Error, FilterError, Forked, Row, ServiceErr
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all the rest
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from fastproc._cgroups import Cgroups, cgroups
     from fastproc._collector import Collector, Watch, exits
+    from fastproc._files import files, sockets
     from fastproc._system import CpuTimes, LoadAverage, System, system
 
 __all__ = [
@@ -53,7 +56,9 @@ __all__ = [
     "cgroups",
     "exits",
     "fields",
+    "files",
     "processes",
+    "sockets",
     "system",
 ]
 
@@ -74,6 +79,8 @@ _LATER = {
     "Collector": "_collector",
     "Watch": "_collector",
     "exits": "_collector",
+    "files": "_files",
+    "sockets": "_files",
     "CpuTimes": "_system",
     "LoadAverage": "_system",
     "System": "_system",
@@ -97,7 +104,7 @@ def __dir__() -> list[str]:
 
 
 # Readers that stay open for the next call, by their arguments; the last one was used most recently.
-_open: dict[tuple[object, ...], _native.Collector] = {}
+_open: dict[tuple[object, ...], Any] = {}
 _lock = allocate_lock()
 _MOST_OPEN = 4
 
@@ -148,24 +155,33 @@ def processes(
     """
     names = _names(fields)
     key = (tuple(names), source, max_age, threads, filter, sort, top, text)
+
+    def open() -> _native.Collector:
+        return _native.Collector(
+            names,
+            source=source,
+            max_age=max_age,
+            threads=threads,
+            filter=filter,
+            sort=sort,
+            top=top,
+            text=text,
+            reuse_opening=True,
+        )
+
+    return _kept(key, open)
+
+
+def _kept(key: tuple[object, ...], open: Callable[[], Any]) -> Table:
+    """A snapshot of the reader with these arguments, which is opened if it is not open."""
     with _lock:
-        collector = _open.pop(key, None)
-        table = None
-        if collector is None:
+        reader = _open.pop(key, None)
+        table: Table | None = None
+        if reader is None:
             # The walk of opening is not older than this call. Nobody else's call gets it, because this one has the lock.
-            collector = _native.Collector(
-                names,
-                source=source,
-                max_age=max_age,
-                threads=threads,
-                filter=filter,
-                sort=sort,
-                top=top,
-                text=text,
-                reuse_opening=True,
-            )
-            table = collector.snapshot()
-        _open[key] = collector
+            reader = open()
+            table = reader.snapshot()
+        _open[key] = reader
         while len(_open) > _MOST_OPEN:
             del _open[next(iter(_open))]
-    return collector.snapshot() if table is None else table
+    return reader.snapshot() if table is None else table

@@ -15,7 +15,7 @@ class UnknownField(Error): ...
 class FilterError(Error): ...
 
 def fields(of: str = "processes") -> dict[str, tuple[str, list[str], str]]:
-    """Every field of processes, or of ``"cgroups"``: key, aliases and help by name."""
+    """Every field of processes, of ``"cgroups"`` or of ``"files"``: key, aliases and help by name."""
 
 def proc_inode(pid: int) -> tuple[int, int, int]: ...
 def start_ticks(pid: int) -> int: ...
@@ -129,6 +129,21 @@ class _Counters(TypedDict):
     softirq: int
     softirqs: list[int]
     vmstat: dict[str, int]
+
+class Files:
+    def __new__(
+        cls,
+        each: str,
+        columns: list[str] | None,
+        *,
+        source: str | None = None,
+        pids: list[int] | None = None,
+        orphans: bool = False,
+        filter: str | None = None,
+        sort: str | None = None,
+        top: int | None = None,
+    ) -> Self: ...
+    def snapshot(self) -> Table: ...
 
 class Cgroups:
     def __new__(

@@ -11,7 +11,7 @@ use fastproc::{
     Baseline, Fields, Snapshot, SourceKind, Texts, access::may_trace_all, exits::Exit,
     record::Record,
 };
-use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Sort, Sorter, cgroups::COLUMNS};
+use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Sort, Sorter, cgroups, files};
 use pyo3::{
     exceptions::{PyUserWarning, PyValueError},
     prelude::*,
@@ -64,17 +64,18 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
         .map_err(|error| PyValueError::new_err(format!("{seconds} s: {error}")))
 }
 
-/// Every field of processes, or of ``"cgroups"``: a dictionary of key, aliases and help by name.
+/// Every field of processes, of ``"cgroups"`` or of ``"files"``: a dictionary of key, aliases and help by name.
 #[pyfunction]
 #[pyo3(signature = (of="processes"))]
 pub fn fields<'py>(py: Python<'py>, of: &str) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     match of {
         "processes" => add(FIELDS, &all)?,
-        "cgroups" => return add(COLUMNS, &all).map(|()| all),
+        "cgroups" => return add(cgroups::COLUMNS, &all).map(|()| all),
+        "files" => return add(files::COLUMNS, &all).map(|()| all),
         _ => {
             return Err(PyValueError::new_err(
-                "there are fields of processes and of cgroups",
+                "there are fields of processes, of cgroups and of files",
             ));
         }
     }
@@ -157,7 +158,7 @@ impl Collector {
                 "{} is known only over an interval, so it is null here: use Collector(…).difference(seconds)",
                 rate.name()
             );
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 2)?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 4)?;
         }
         let settings = Settings {
             subjects,

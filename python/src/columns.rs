@@ -6,7 +6,7 @@ use fastproc::Snapshot;
 use fastproc_columns::{
     Field, Kind, Lookup, Row, Unit, UnknownField, Value,
     cgroups::{self, Column},
-    field,
+    field, files,
 };
 
 use crate::data::Data;
@@ -18,6 +18,8 @@ pub enum Subject {
     Field(&'static Field),
     /// A field of cgroups.
     Cgroup(&'static Column),
+    /// A field of open files and sockets.
+    File(&'static files::Column),
     /// When each record was read.
     ReadAt,
 }
@@ -48,6 +50,7 @@ impl Subject {
     pub fn find_beside(self, name: &str) -> Result<Self, UnknownField> {
         match self {
             Self::Cgroup(_) => cgroups::find(name).map(Self::Cgroup),
+            Self::File(_) => files::find(name).map(Self::File),
             _ => Self::find(name),
         }
     }
@@ -56,6 +59,7 @@ impl Subject {
         match self {
             Self::Field(field) => field.name,
             Self::Cgroup(column) => column.name,
+            Self::File(column) => column.name,
             Self::ReadAt => Self::READ_AT.0,
         }
     }
@@ -64,6 +68,7 @@ impl Subject {
         match self {
             Self::Field(field) => field.key(),
             Self::Cgroup(column) => column.key(),
+            Self::File(column) => column.key(),
             Self::ReadAt => self.name().into(),
         }
     }
@@ -72,6 +77,7 @@ impl Subject {
         match self {
             Self::Field(field) => field.help,
             Self::Cgroup(column) => column.help,
+            Self::File(column) => column.help,
             Self::ReadAt => Self::READ_AT.1,
         }
     }
@@ -80,6 +86,7 @@ impl Subject {
         match self {
             Self::Field(field) => field.column_heading(),
             Self::Cgroup(column) => column.column_heading(),
+            Self::File(column) => column.column_heading(),
             Self::ReadAt => self.name().to_uppercase(),
         }
     }
@@ -88,6 +95,7 @@ impl Subject {
         match self {
             Self::Field(field) => field.unit,
             Self::Cgroup(column) => column.unit,
+            Self::File(column) => column.unit,
             Self::ReadAt => Unit::Date,
         }
     }
@@ -96,6 +104,7 @@ impl Subject {
         match self {
             Self::Field(field) => field.kind(),
             Self::Cgroup(column) => column.kind(),
+            Self::File(column) => column.kind(),
             Self::ReadAt => Kind::Signed,
         }
     }
@@ -118,7 +127,7 @@ impl Subject {
     ) -> Value<'x> {
         match self {
             Self::Field(field) => field.value(row, lookup),
-            Self::Cgroup(_) => Value::Unknown,
+            Self::Cgroup(_) | Self::File(_) => Value::Unknown,
             Self::ReadAt => {
                 let since_boot_ns = match row.exit() {
                     Some(exit) => exit.end_ns,

@@ -11,6 +11,7 @@ mod columns;
 mod counters;
 mod data;
 mod errors;
+mod files;
 mod filter;
 mod place;
 mod process;
@@ -31,6 +32,7 @@ mod _native {
         column::Column,
         counters::Counters,
         errors::{Error, FilterError, Forked, ServiceError, UnknownField},
+        files::Files,
         process::{proc_inode, start_ticks},
         row::{Row, Rows},
         table::Table,

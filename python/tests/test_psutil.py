@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 import threading
@@ -70,6 +71,49 @@ def test_a_process_at_rest_has_the_values_of_psutil(sleeper: subprocess.Popen[by
         assert type(ours[name]) is type(theirs[name]), name
 
 
+def test_connections_are_those_of_psutil(tmp_path: Path) -> None:
+    tcp = socket.create_server(("127.0.0.1", 0))
+    client = socket.create_connection(tcp.getsockname())
+    accepted, _ = tcp.accept()
+    tcp6 = socket.create_server(("::1", 0), family=socket.AF_INET6) if socket.has_dualstack_ipv6() else client
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind(("127.0.0.1", 0))
+    unix = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    unix.bind(str(tmp_path / "bound"))
+    one, other = socket.socketpair()
+    unused = socket.socket()
+    for kind in ("all", "inet", "tcp4", "udp6", "unix"):
+
+        def of_this(module: Any, kind: str = kind) -> set[Any]:
+            return {connection for connection in module.net_connections(kind) if connection.pid == os.getpid()}
+
+        theirs = of_this(real)
+        assert of_this(psutil) == theirs
+        assert theirs or kind == "udp6"
+        # Types are those of psutil, too.
+        assert sorted(map(repr, of_this(psutil))) == sorted(map(repr, theirs))
+    with pytest.raises(ValueError, match="invalid"):
+        psutil.net_connections("no such kind")
+    for each in (tcp, client, accepted, tcp6, udp, unix, one, other, unused):
+        each.close()
+
+
+def test_files_and_connections_of_processes_are_those_of_psutil(tmp_path: Path) -> None:
+    removed = tmp_path / "removed"
+    with (tmp_path / "file").open("a+b") as appended, removed.open("wb") as gone, socket.create_server(("127.0.0.1", 0)):
+        appended.write(b"four")
+        appended.flush()
+        gone.write(b"x")
+        removed.unlink()
+        process = real.Process()
+        for found in psutil.process_iter(["num_fds", "open_files", "net_connections"]):
+            if found.pid == os.getpid():
+                assert set(found.info["open_files"]) == set(process.open_files())
+                assert set(found.info["net_connections"]) == set(process.net_connections())
+                # The readers of the tables stay open.
+                assert abs(found.info["num_fds"] - process.num_fds()) < 64
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become somebody else")
 def test_another_user_sees_no_more_than_with_psutil() -> None:
     program = (
@@ -77,7 +121,7 @@ def test_another_user_sees_no_more_than_with_psutil() -> None:
         "from fastproc import psutil\n"
         "import psutil as real\n"
         "os.setgid(65534); os.setuid(65534)\n"
-        "attrs = ['pid', 'io_counters', 'exe', 'uids', 'create_time']\n"
+        "attrs = ['pid', 'io_counters', 'exe', 'uids', 'create_time', 'num_fds', 'open_files', 'net_connections']\n"
         "theirs = {p.pid: p.info for p in real.process_iter(attrs)}\n"
         "ours = {p.pid: p.info for p in psutil.process_iter(attrs)}\n"
         "again = {p.pid: p.info for p in real.process_iter(attrs)}\n"

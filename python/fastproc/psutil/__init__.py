@@ -4,10 +4,10 @@
 >>> for process in psutil.process_iter(["pid", "name", "memory_info"]):
 ...     pass
 
-``process_iter`` reads all processes at once and fills ``info`` from the snapshot. ``oneshot()`` and ``as_dict()`` of
-its processes use the same snapshot for ``MAX_AGE`` seconds, or until the object changes its process. Everything else is
-psutil's: values that a snapshot lacks, single processes, changes to processes, the machine, the exceptions, and every
-type. ``PROCFS_PATH`` is psutil's, also if it is set here.
+``process_iter`` reads all processes at once and fills ``info`` from the snapshot, and ``net_connections`` reads all
+sockets at once. ``oneshot()`` and ``as_dict()`` of its processes use the same snapshot for ``MAX_AGE`` seconds, or until
+the object changes its process. Everything else is psutil's: values that a snapshot lacks, single processes, changes to
+processes, the machine, the exceptions, and every type. ``PROCFS_PATH`` is psutil's, also if it is set here.
 
 ``install()`` puts it into the module ``psutil``, for unmodified programs; ``python -m fastproc.psutil PROGRAM`` runs a
 program that way.
@@ -26,10 +26,11 @@ except ImportError as error:
     raise ImportError("fastproc.psutil needs psutil 7.2: pip install 'psutil>=7.2,<8'") from error
 
 from fastproc.psutil import _process
+from fastproc.psutil._files import net_connections
 from fastproc.psutil._iterate import process_iter
 from fastproc.psutil._process import Platform, Popen, Process
 
-__all__ = ["MAX_AGE", "Popen", "Process", "install", "process_iter"]
+__all__ = ["MAX_AGE", "Popen", "Process", "install", "net_connections", "process_iter"]
 __all__ += _psutil.__all__
 
 MAX_AGE: float
@@ -81,6 +82,7 @@ def install() -> None:
     replaced: tuple[tuple[Any, str, Any], ...] = (
         (_psutil, "Popen", Popen),
         (_psutil, "Process", Process),
+        (_psutil, "net_connections", net_connections),
         (_psutil, "process_iter", process_iter),
         (_pslinux, "Process", Platform),
     )

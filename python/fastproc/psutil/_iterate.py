@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Union
 import psutil as _psutil
 
 from fastproc.psutil import _snapshot
-from fastproc.psutil._process import Process, _adopted, _elsewhere
+from fastproc.psutil._files import elsewhere
+from fastproc.psutil._process import Process, _adopted
 from fastproc.psutil._snapshot import NEEDS, Snapshot
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ _private: Any = _psutil
 #: The processes of the last iteration, by pid: like psutil, this returns the same objects again.
 _known: dict[int, Process] = {}
 
+#: Attributes that may be unknown although their fields are known.
+_MAY_LACK = {"name", "net_connections", "num_fds", "open_files"}
+
 #: The attributes that oneshot() needs most often, for a process that was iterated over without attributes.
 _USUAL = {"cpu_times", "memory_info", "name", "num_threads", "ppid", "status", "uids"}
 
@@ -35,7 +39,7 @@ def process_iter(attrs: Attributes | None = None, ad_value: Any = None) -> Itera
     for each process, as by psutil. An empty list means all attributes.
     """
     global _known  # noqa: PLW0603
-    if _elsewhere():
+    if elsewhere():
         yield from map(_adopted, _of_psutil(attrs, ad_value))
         return
     names = _checked(attrs)
@@ -108,8 +112,8 @@ def _infos(
         make = _MAKERS.get(name)
         values = make(snapshot, processes) if make else snapshot.of_all(name)
         columns[name] = values if values is not None else [None] * len(processes)
-        # psutil is asked for a truncated name.
-        if values is None or name == "name" or snapshot.lacks(name):
+        # psutil is asked for a truncated name, and for the files of a process whose leader has ended.
+        if values is None or name in _MAY_LACK or snapshot.lacks(name):
             for at, value in enumerate(columns[name]):
                 if value is None:
                     gaps.setdefault(at, []).append(name)

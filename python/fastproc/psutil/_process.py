@@ -9,6 +9,7 @@ import psutil as _psutil
 from psutil import _pslinux
 
 from fastproc import _native
+from fastproc.psutil._files import elsewhere
 from fastproc.psutil._snapshot import terminals
 
 if TYPE_CHECKING:
@@ -94,13 +95,23 @@ class Platform(_pslinux.Process):
         "name",
         "nice_get",
         "num_ctx_switches",
+        "num_fds",
         "num_threads",
+        "open_files",
         "ppid",
         "status",
         "terminal",
         "uids",
     ):
         locals()[_name] = _from_row(_name)
+    _net_connections = _from_row("net_connections")
+
+    def net_connections(self, kind: str = "inet") -> Any:
+        """The connections of the process: see psutil."""
+        if kind == "inet" and self.row is not None:
+            return self._net_connections()
+        return super().net_connections(kind)
+
     for _name in ("cpu_affinity_set", "nice_set", "wait"):
         locals()[_name] = _change(_name)
     del _name
@@ -151,7 +162,7 @@ class Process(_psutil.Process):
 
     def is_running(self) -> bool:
         """Whether this process is running, and no other one has its pid. Reads the current state."""
-        if self._gone or self._pid_reused or self._ident[1] is None or _elsewhere():
+        if self._gone or self._pid_reused or self._ident[1] is None or elsewhere():
             return super().is_running()
         try:
             inode = _native.proc_inode(self._pid)
@@ -178,11 +189,6 @@ def _adopted(process: Any) -> Any:
         theirs, process._proc = process._proc, Platform(process.pid)
         process._proc._ctime = theirs._ctime
     return process
-
-
-def _elsewhere() -> bool:
-    """Whether psutil was configured to read another folder than /proc."""
-    return bool(_psutil.PROCFS_PATH != "/proc")
 
 
 class Popen(Process, _psutil.Popen):

@@ -13,6 +13,7 @@ from psutil import _ntuples as _ntp
 from psutil import _pslinux, _psposix
 
 from fastproc import _native
+from fastproc.psutil import _files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +33,12 @@ NEEDS = {
     "memory_info": ("rss", "vsize", "shr", "trs", "size"),
     "memory_percent": ("rss", "vsize", "shr", "trs", "size"),
     "name": ("comm", "kthread"),
+    "net_connections": ("fds", "sockets", "state"),
     "nice": ("nice",),
     "num_ctx_switches": ("nvcsw", "nivcsw"),
+    "num_fds": ("fds", "sockets", "state"),
     "num_threads": ("num_threads",),
+    "open_files": ("fds", "sockets", "state"),
     "pid": (),
     "ppid": ("ppid",),
     "status": ("state",),
@@ -155,6 +159,29 @@ class Snapshot:
         return [names.get(number) for number in lists[0]]
 
     @cached_property
+    def num_fds_of_all(self) -> list[Any] | None:
+        lists = self._lists("num_fds")
+        if lists is None:
+            return None
+        # psutil shows no files of a process whose leader has ended, and raises an exception for one that hides them.
+        return [None if sockets is None or state in "ZX" else fds for fds, sockets, state in zip(*lists)]
+
+    def _by_process(self, read: Callable[[], dict[int, list[Any]]]) -> list[Any] | None:
+        shown = self.num_fds_of_all
+        if shown is None:
+            return None
+        found = read()
+        return [None if fds is None else found.get(pid, []) for pid, fds in zip(self.pids, shown)]
+
+    @cached_property
+    def open_files_of_all(self) -> list[Any] | None:
+        return self._by_process(_files.files_by_process)
+
+    @cached_property
+    def net_connections_of_all(self) -> list[Any] | None:
+        return self._by_process(_files.connections_by_process)
+
+    @cached_property
     def _single(self) -> dict[str, list[Any] | None]:
         """The methods that return a column unchanged."""
         plain = {"cpu_num": "processor", "name": "comm", "nice": "nice", "num_threads": "num_threads", "ppid": "ppid"}
@@ -199,6 +226,15 @@ class Snapshot:
 
     def num_ctx_switches(self, at: int) -> Any:
         return self._at("num_ctx_switches", at)
+
+    def num_fds(self, at: int) -> Any:
+        return self._at("num_fds", at)
+
+    def open_files(self, at: int) -> Any:
+        return self._at("open_files", at)
+
+    def net_connections(self, at: int) -> Any:
+        return self._at("net_connections", at)
 
     def num_threads(self, at: int) -> Any:
         return self._at("num_threads", at)

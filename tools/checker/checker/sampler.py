@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 # What fastproc reads while it writes a row; the other values come with the record.
-LOOKED_UP = ("cmdline", "exe", "wchan", "oom_score", "oom_score_adj", "attr/current", "fd", *(f"ns/{name}" for name in NAMESPACES))
+LOOKED_UP = ("cmdline", "exe", "wchan", "oom_score", "oom_score_adj", "attr/current", "fd", *map("ns/{}".format, NAMESPACES))
 FILES = ("stat", "status", "statm", "io", "cgroup", "schedstat", "schedstats", *LOOKED_UP)
 KEPT_NS = 8_000_000_000
 
