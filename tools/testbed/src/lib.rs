@@ -77,7 +77,7 @@ pub use frozen::{Frozen, check, golden, transcript};
 pub use hung_fuse::HungFuse;
 pub use moving::Moving;
 pub use reborn::Reborn;
-pub use rerun::{again, is_case, is_rerun, name_of, own_process, rerun};
+pub use rerun::{again, assert_passed, is_case, is_rerun, name_of, own_process, rerun};
 pub use sleepers::Sleepers;
 pub use storm::{Storm, Tally};
 pub use testbed::{Options, TestProcess, Testbed, catalogue};

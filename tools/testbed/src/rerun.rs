@@ -35,13 +35,25 @@ pub fn again<T: Fn()>(test: T) -> Command {
 pub fn rerun<T: Fn()>(test: T, case: &str) -> Output {
     let output = again(test).env(CASE, case).output();
     let output = output.expect("this program can be executed");
-    assert!(
-        output.status.success(),
-        "{case}: {}\n{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{case}: {}", told(&output));
     output
+}
+
+/// What a test told that was run [`again`]: it must have run, passed, and skipped nothing.
+///
+/// # Panics
+///
+/// If not.
+#[track_caller]
+pub fn assert_passed(output: &Output) {
+    let told = told(output);
+    let passed = output.status.success() && told.contains("1 passed");
+    assert!(passed && !told.contains("SKIPPED"), "{told}");
+}
+
+fn told(output: &Output) -> String {
+    let [said, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    format!("{said}\n{errors}")
 }
 
 /// Whether this process runs only this test. If not, runs the test in a process of its own. cargo-nextest gives one to each.
@@ -84,9 +96,6 @@ mod tests {
         assert!(!is_rerun());
         let output = rerun(a_test_is_run_again_by_its_name, "there");
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            text.contains("false") && text.contains("1 passed"),
-            "{text}"
-        );
+        assert!(text.contains("false"), "{text}");
     }
 }

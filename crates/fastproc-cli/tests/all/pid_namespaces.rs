@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::common::{Lines, output, pids_of_testbed, rows};
-use fastproc_testbed::{Folder, gate, name_of, needs};
+use fastproc_testbed::{Folder, assert_passed, gate, name_of, needs};
 use serde_json::Value;
 
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
@@ -105,9 +105,7 @@ fn nested(times: usize) {
         &[test, "--exact", name_of(inside), "--ignored", "--nocapture"],
     ]
     .concat());
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{output:?}");
-    assert!(text.contains("1 passed"), "{text}");
+    assert_passed(&output);
 }
 
 #[test]

@@ -20,7 +20,8 @@ use fastproc::files::{
     Address, Device, Error, Fields, File, Files, Holder, Kind, Mode, Slot, Snapshot, Source,
 };
 use fastproc_testbed::{
-    Folder, Options, READS_BY_BPF, Testbed, as_user_with, gate, name_of, needs, own_process,
+    Folder, Options, READS_BY_BPF, Testbed, again, as_user_with, assert_passed, gate, needs,
+    own_process,
 };
 use rustix::{
     fs::{FileType, OFlags},
@@ -335,7 +336,6 @@ fn a_thread_has_the_files_of_an_ended_leader() {
 /// What a user sees: the number of descriptors of others, and the files of its own processes.
 #[test]
 fn a_user_sees_the_files_of_its_own_processes_and_how_many_others_have() {
-    needs!(gate::root(), gate::programs(&["setpriv"]));
     if let Ok(pid) = std::env::var("FASTPROC_FILES_OF") {
         let refused = Files::builder().source(Some(Source::Bpf)).open();
         assert!(refused.is_err(), "BPF would show all");
@@ -352,6 +352,7 @@ fn a_user_sees_the_files_of_its_own_processes_and_how_many_others_have() {
         assert_eq!(other.open(), told.then_some(size as u32));
         return;
     }
+    needs!(gate::root(), gate::programs(&["setpriv"]));
     run_as_nobody(
         a_user_sees_the_files_of_its_own_processes_and_how_many_others_have,
         "-all",
@@ -365,21 +366,16 @@ fn run_as_nobody<T: Fn()>(test: T, capabilities: &str) {
     let own = std::env::current_exe().expect("a test has a file");
     fs::copy(own, &program).expect("there is room");
     let mut command = as_user_with(NOBODY, capabilities, &program);
-    command.args(["--exact", name_of(test), "--nocapture"]);
+    command.args(again(test).get_args());
     command.env("FASTPROC_FILES_OF", own_pid().to_string());
-    let output = command.output().expect("setpriv is there");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
-    );
+    assert_passed(&command.output().expect("setpriv is there"));
 }
 
 /// Programs read without the kernel's checks, so they are only for a reader that the kernel would show everything.
 #[test]
 fn a_user_who_loads_programs_is_not_shown_the_files_of_others() {
-    needs!(gate::bpf(), gate::programs(&["setpriv"]));
     if std::env::var_os("FASTPROC_FILES_OF").is_none() {
+        needs!(gate::bpf(), gate::programs(&["setpriv"]));
         run_as_nobody(
             a_user_who_loads_programs_is_not_shown_the_files_of_others,
             READS_BY_BPF,
