@@ -359,7 +359,7 @@ fn a_user_sees_the_files_of_its_own_processes_and_how_many_others_have() {
     );
 }
 
-/// Runs a test again as nobody, with these capabilities, and tells it this process.
+/// Runs a test again as nobody, with these capabilities, and tells it a process of root that opens and closes nothing.
 fn run_as_nobody<T: Fn()>(test: T, capabilities: &str) {
     let folder = Folder::new("files-of-nobody");
     let program = folder.join("test");
@@ -367,8 +367,18 @@ fn run_as_nobody<T: Fn()>(test: T, capabilities: &str) {
     fs::copy(own, &program).expect("there is room");
     let mut command = as_user_with(NOBODY, capabilities, &program);
     command.args(again(test).get_args());
-    command.env("FASTPROC_FILES_OF", own_pid().to_string());
-    assert_passed(&command.output().expect("setpriv is there"));
+    let mut other = Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .expect("sleep(1) is there");
+    let output = command
+        .env("FASTPROC_FILES_OF", other.id().to_string())
+        .output();
+    other
+        .kill()
+        .and_then(|()| other.wait())
+        .expect("it has ended");
+    assert_passed(&output.expect("setpriv is there"));
 }
 
 /// Programs read without the kernel's checks, so they are only for a reader that the kernel would show everything.
