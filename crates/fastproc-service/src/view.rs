@@ -75,12 +75,7 @@ impl View {
             return Visibility::Full;
         }
         let user_ns = credentials.user_ns().unwrap_or_else(user_ns);
-        let users = [ids.uid, ids.euid, ids.suid];
-        let groups = [ids.gid, ids.egid, ids.sgid];
-        // The creator of a user namespace has all capabilities over it. Of its own processes a user may see the reader
-        // itself; others depend on a security module.
-        let is_another = users != [reader.fsuid; 3] || groups != [reader.fsgid; 3];
-        if is_another && user_ns == reader.user_ns {
+        if reader.is_surely_denied(ids, user_ns) {
             Visibility::Public
         } else {
             Visibility::Unsure

@@ -109,7 +109,7 @@ fn as_shown(process: Process, rights: &Rights, reader: &access::Reader, host: &H
     };
     if process.state & HIDDEN != 0 || !rights.show_files_to(reader) {
         shown.state |= HIDDEN;
-        if !rights.surely_deny(reader) {
+        if !reader.is_surely_denied(&rights.owner.users, rights.owner.user_ns) {
             shown.state |= UNSURE;
         }
         shown.records = 0;

@@ -14,6 +14,7 @@ use crate::{
         namespaces::{INITIAL_USER_NS, in_initial_user_ns},
         proc_root,
     },
+    records::record::Users,
     rules::rights::Rights,
     snapshot::{
         exit::{Exit, Owner},
@@ -138,6 +139,16 @@ impl Reader {
         reads_all || owns
     }
 
+    /// Whether it is certain that the kernel denies this reader, who has no capabilities, access to a process with these ids in this
+    /// user namespace. Of its own processes a user may see the reader itself; others depend on a security module. The creator of a
+    /// user namespace has all capabilities over it.
+    #[doc(hidden)]
+    pub fn is_surely_denied(&self, of: &Users, user_ns: u32) -> bool {
+        let is_another = [of.uid, of.euid, of.suid] != [self.fsuid; 3]
+            || [of.gid, of.egid, of.sgid] != [self.fsgid; 3];
+        is_another && user_ns == self.user_ns
+    }
+
     /// Removes from an exit what this reader could not have seen: the exit status of the zombie, and the I/O
     /// counters before. Older kernels do not show whether a zombie was dumpable, and do not check it for the
     /// exit status.
@@ -207,15 +218,6 @@ impl Rights {
     pub(crate) fn show_files_to(&self, reader: &Reader) -> bool {
         let user = self.is_dumpable.then_some(self.owner.users.euid);
         self.access_of(reader) == Access::Granted && reader.reads_folder(user)
-    }
-
-    /// Whether it is certain that the kernel denies this reader, who has no capabilities, access to a process with these rights.
-    /// Of its own processes a user may see the reader itself, and the creator of a user namespace has all capabilities over it.
-    pub(crate) fn surely_deny(&self, reader: &Reader) -> bool {
-        let Owner { users, user_ns, .. } = &self.owner;
-        let is_another = [users.uid, users.euid, users.suid] != [reader.fsuid; 3]
-            || [users.gid, users.egid, users.sgid] != [reader.fsgid; 3];
-        is_another && *user_ns == reader.user_ns
     }
 }
 
