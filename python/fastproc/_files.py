@@ -23,7 +23,7 @@ def files(
 
     Args:
         fields: Names of columns of ``fastproc files``, in one string or several. ``fastproc.fields("files")`` has all.
-        source: ``bpf`` or ``procfs``. Default: the cheaper one that works.
+        source: ``bpf``, ``service`` or ``procfs``. Default: the cheapest one that works.
         pids: Only these processes.
         count: A row for each process, with its numbers of descriptors; those with most come first.
         filter: A condition, as in ``"deleted && size > 1G"``.
@@ -59,7 +59,7 @@ def sockets(
 
     Args:
         fields: Names of columns of ``fastproc sockets``, in one string or several. ``fastproc.fields("files")`` has all.
-        source: ``bpf`` or ``procfs``. Default: the cheaper one that works.
+        source: ``bpf``, ``service`` or ``procfs``. Default: the cheapest one that works.
         pids: Only these processes.
         orphans: Also sockets of this network namespace of which no process in sight has a descriptor.
         filter: A condition, as in ``"listen && local_port == 80"``.

@@ -184,6 +184,7 @@ impl Collector {
         let open = || {
             let collector = builder.open()?;
             let mut lookup = Lookup::new(collector.host(), false)?;
+            lookup.open_files.read_from(source);
             if exit_cmdlines {
                 lookup.details.keep_earlier_cmdlines();
             }

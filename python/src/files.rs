@@ -87,6 +87,7 @@ impl Files {
             .source(source)
             .pids(pids)
             .orphans(orphans)
+            .hidden_sockets(each == Each::Socket)
             .once(true);
         let opened = py.detach(|| builder.open());
         let opened = opened.map_err(|error| errors::to_py_err(py, &error))?;

@@ -116,6 +116,7 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
     }
     privileges::drop()?;
     let mut lookup = Lookup::new(collector.host(), false)?;
+    lookup.open_files.read_from(args.source.kind());
     if args.interval.is_none() {
         lookup.open_files.once(selection.pids());
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use fastproc::{
-    Process,
+    Process, SourceKind,
     difference::is_same_start,
-    files::{Address, Fields, Files, Holder, Kind, Socket},
+    files::{Address, Fields, Files, Holder, Kind, Socket, Source},
 };
 
 /// `TCP_CLOSE` of `include/net/tcp_states.h`: the state of a UDP socket that is not connected.
@@ -28,6 +28,7 @@ pub struct OpenFiles {
     files: Option<Files>,
     /// The groups of fields for which it is open. `None`: it is not open yet.
     fields: Option<Fields>,
+    source: Option<Source>,
     once: bool,
     pids: Option<Vec<u32>>,
     is_read: bool,
@@ -41,6 +42,16 @@ impl OpenFiles {
             fields: Some(Fields::all()),
             ..Self::default()
         }
+    }
+
+    /// Uses the source that processes are read from, if only that may be used.
+    pub fn read_from(&mut self, processes: Option<SourceKind>) {
+        self.source = match processes {
+            Some(SourceKind::Bpf) => Some(Source::Bpf),
+            Some(SourceKind::Service) => Some(Source::Service),
+            Some(SourceKind::Procfs) => Some(Source::Procfs),
+            _ => None,
+        };
     }
 
     /// There is only one snapshot, so the cheaper source is used. `pids`: only these processes are asked for.
@@ -57,7 +68,8 @@ impl OpenFiles {
     pub(crate) fn get(&mut self, process: Process<'_>, needs: Fields) -> Option<&Open> {
         if !self.fields.is_some_and(|fields| fields.contains(needs)) {
             let builder = Files::builder().fields(needs).once(self.once);
-            self.files = builder.pids(self.pids.clone()).open().ok();
+            let builder = builder.pids(self.pids.clone()).source(self.source);
+            self.files = builder.open().ok();
             self.fields = Some(needs);
             self.is_read = false;
         }

@@ -95,7 +95,8 @@ impl Screen {
             let fields = needs(&state, options.record.is_some());
             let live = Live::open(options.source, fields)?;
             let feed = Feed::Live(Box::new(live));
-            let lookup = Lookup::new(feed.host(), false)?;
+            let mut lookup = Lookup::new(feed.host(), false)?;
+            lookup.open_files.read_from(options.source);
             (feed, lookup)
         };
         let recorder = match &options.record {

@@ -142,4 +142,25 @@ fn open_files_and_sockets_are_those_of_the_service_that_runs() {
             assert!(is_served, "{command} as {uid}: {asked:?}");
         }
     }
+    // The test has a socket: its number is for everybody, what it is for who may trace it.
+    let own = std::process::id();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let filter = format!("pid == {own}");
+    for (uid, listens) in [(0, true), (NOBODY, false)] {
+        let arguments = [
+            "ps",
+            "--source=service",
+            "--format=ndjson",
+            "--fields=fds,listen",
+            "--filter",
+            &filter,
+        ];
+        let asked = served.command(uid, &arguments);
+        let row: serde_json::Value = serde_json::from_slice(&asked.stdout).expect("one row");
+        assert!(row["fds"].as_u64() > Some(2), "{uid}: {row}");
+        let ports = row["listen"].as_array();
+        let has = ports.is_some_and(|ports| ports.contains(&port.into()));
+        assert_eq!((ports.is_some(), has), (listens, listens), "{uid}: {row}");
+    }
 }

@@ -24,7 +24,8 @@ impl OpenFiles {
     pub(super) fn new(counts: bool, cgroups: Option<cgroups::Source>) -> Self {
         let by_files = cgroups == Some(cgroups::Source::Files);
         let source = by_files.then_some(Source::Procfs);
-        let opened = counts.then(|| Files::builder().source(source).open());
+        // A service may be part of the same process.
+        let opened = counts.then(|| Files::builder().source(source).open_at(None));
         Self {
             files: opened.and_then(Result::ok),
             sums: None,
