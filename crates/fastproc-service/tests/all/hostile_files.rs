@@ -18,7 +18,7 @@ fn status_for(served: &Served, groups: Fields) -> Status {
     raw.ask(asked(groups)).expect("an answer").0.status
 }
 
-/// More descriptors than the service reads for a user are the user's own affair: others are told how many there are.
+/// More descriptors than the service reads for a user are the user's own affair: others see how many there are.
 #[test]
 fn a_user_with_too_many_descriptors_is_refused_and_others_are_not() {
     const MANY: u64 = 70_000;

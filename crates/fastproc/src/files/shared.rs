@@ -9,14 +9,16 @@ use super::{
     tables::{Owned, Tables},
 };
 use crate::{
-    access::{self, Viewer},
     base::{
         host::Host,
         plain::{Plain, bytes_of},
         timing,
     },
     records::record::Users,
-    rules::rights::Rights,
+    rules::{
+        access::{self, Viewer},
+        rights::Rights,
+    },
     snapshot::exit::Owner,
     source::service::wire::{Part, part},
 };

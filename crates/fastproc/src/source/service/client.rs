@@ -1,4 +1,4 @@
-//! Snapshots of the cgroups and of open files from the service, as parts of a buffer. Who asks knows what they contain.
+//! Snapshots of the cgroups and of open files from the service, as parts of a buffer, which their collectors understand.
 
 use std::{
     path::PathBuf,
