@@ -459,7 +459,8 @@ typedef struct fastproc_cgroup_device {
 #define FASTPROC_SIZES \
 	((uint64_t)sizeof(fastproc_record) | (uint64_t)sizeof(fastproc_thread_record) << 16 | \
 	 (uint64_t)sizeof(fastproc_cgroup_record) << 32 | \
-	 (uint64_t)(sizeof(fastproc_cgroup_device) + sizeof(fastproc_snapshot_info) + sizeof(fastproc_change)) << 48)
+	 (uint64_t)(sizeof(fastproc_cgroup_device) + sizeof(fastproc_snapshot_info) + sizeof(fastproc_change) + \
+		     sizeof(fastproc_file)) << 48)
 
 
 /**
@@ -564,6 +565,71 @@ typedef struct fastproc_cgroup_device {
 #define FASTPROC_TEXT_STATUS 6
 
 /**
+ * Name of an open file, as readlink(2) of /proc/PID/fd/N says it. [FASTPROC_FILES_PATHS]
+ */
+#define FASTPROC_TEXT_FILE_NAME 16
+
+/**
+ * What it is, as in "file" or "socket": the kinds of fastproc files.
+ */
+#define FASTPROC_TEXT_FILE_KIND 17
+
+/**
+ * What ss(8) calls the socket, as in "tcp". [FASTPROC_FILES_SOCKETS]
+ */
+#define FASTPROC_TEXT_SOCKET_NETID 18
+
+/**
+ * The state of the socket in the words of ss(8), as in "LISTEN". [FASTPROC_FILES_SOCKETS]
+ */
+#define FASTPROC_TEXT_SOCKET_STATE 19
+
+/**
+ * Its own address, as in "127.0.0.1:80"; the path or @name of a unix socket. [FASTPROC_FILES_SOCKETS]
+ */
+#define FASTPROC_TEXT_SOCKET_LOCAL 20
+
+/**
+ * The address of the other end. [FASTPROC_FILES_SOCKETS]
+ */
+#define FASTPROC_TEXT_SOCKET_PEER 21
+
+/**
+ * Every descriptor, with the current directory, the root directory and the program of every process.
+ */
+#define FASTPROC_FILES_FILES 1
+
+/**
+ * The addresses, states and queues of sockets; without FASTPROC_FILES_FILES, only sockets are listed.
+ */
+#define FASTPROC_FILES_SOCKETS 2
+
+/**
+ * Names of files.
+ */
+#define FASTPROC_FILES_PATHS 4
+
+/**
+ * Device, inode and size where stat(2) shows others than the kernel keeps; they are asked for file by file.
+ */
+#define FASTPROC_FILES_STAT 16
+
+/**
+ * In place of a descriptor: the current directory of the process.
+ */
+#define FASTPROC_FD_CWD 4294967293
+
+/**
+ * In place of a descriptor: its root directory.
+ */
+#define FASTPROC_FD_ROOT 4294967294
+
+/**
+ * In place of a descriptor: its program.
+ */
+#define FASTPROC_FD_PROGRAM 4294967295
+
+/**
  * Supplementary groups, in the kernel's order; credentials.ngroups is their number. [FASTPROC_CREDENTIALS]
  */
 #define FASTPROC_LIST_GROUPS 0
@@ -586,7 +652,7 @@ typedef struct fastproc_cgroup_device {
 #define FASTPROC_LIST_IDS 3
 
 /**
- * A source of snapshots of processes or of cgroups, and the last one.
+ * A source of snapshots of processes, cgroups or open files, and the last one.
  */
 typedef struct fastproc fastproc;
 
@@ -595,8 +661,8 @@ typedef struct fastproc fastproc;
  */
 typedef struct fastproc_snapshot_info {
     /**
-     * Processes, or cgroups. Their places are 0 to count - 1: processes in the order of their ids, cgroups with parents
-     * before their children.
+     * Processes, cgroups or open files. Their places are 0 to count - 1: processes in the order of their ids, cgroups with
+     * parents before their children, open files process after process.
      */
     size_t count;
     /**
@@ -613,14 +679,92 @@ typedef struct fastproc_snapshot_info {
      */
     uint64_t began_ns;
     /**
-     * How long reading took; 0 for cgroups. Nanoseconds.
+     * How long reading took; 0 for cgroups and open files. Nanoseconds.
      */
     uint64_t took_ns;
     /**
-     * The source in use: one of the names that fastproc_open() or fastproc_open_cgroups() takes.
+     * The source in use: one of the names that the function takes that opened the handle.
      */
     const char *source;
 } fastproc_snapshot_info;
+
+/**
+ * An open file of a process. What is not known is FASTPROC_UNKNOWN_U64, FASTPROC_UNKNOWN_U32 or false.
+ */
+typedef struct fastproc_file {
+    /**
+     * Inode number, as stat(2) shows it. [FASTPROC_FILES_FILES]
+     */
+    uint64_t inode;
+    /**
+     * Size of a regular file. Bytes. [FASTPROC_FILES_FILES]
+     */
+    uint64_t size;
+    /**
+     * Where the next read or write begins. Bytes. [FASTPROC_FILES_FILES]
+     */
+    uint64_t position;
+    /**
+     * Process id.
+     */
+    uint32_t pid;
+    /**
+     * Number of the descriptor, or FASTPROC_FD_*.
+     */
+    uint32_t fd;
+    /**
+     * Effective user id of the process.
+     */
+    uint32_t uid;
+    /**
+     * Flags of open(2), with O_CLOEXEC of this descriptor. [FASTPROC_FILES_FILES]
+     */
+    uint32_t flags;
+    /**
+     * Device of its file system. [FASTPROC_FILES_FILES]
+     */
+    uint32_t device_major;
+    /**
+     * The same: which device of the driver. [FASTPROC_FILES_FILES]
+     */
+    uint32_t device_minor;
+    /**
+     * Port of its own address. [FASTPROC_FILES_SOCKETS]
+     */
+    uint32_t local_port;
+    /**
+     * Port of the other end. [FASTPROC_FILES_SOCKETS]
+     */
+    uint32_t peer_port;
+    /**
+     * Bytes that were not read yet; of a listening TCP socket, connections to be accepted. [FASTPROC_FILES_SOCKETS]
+     */
+    uint32_t receive_queue;
+    /**
+     * Bytes that were not sent or not acknowledged yet. [FASTPROC_FILES_SOCKETS]
+     */
+    uint32_t send_queue;
+    /**
+     * Inode number of the network namespace of the socket. [FASTPROC_FILES_SOCKETS]
+     */
+    uint32_t netns;
+    /**
+     * Whether it was opened to read. [FASTPROC_FILES_FILES]
+     */
+    bool reads;
+    /**
+     * Whether it was opened to write. [FASTPROC_FILES_FILES]
+     */
+    bool writes;
+    /**
+     * Whether its path was removed. [FASTPROC_FILES_PATHS]
+     */
+    bool deleted;
+    /**
+     * Whether the socket waits for connections. [FASTPROC_FILES_SOCKETS]
+     */
+    bool listens;
+} fastproc_file;
 
 /**
  * What a process or thread did between two snapshots. What is not known is FASTPROC_UNKNOWN_U64 or NaN.
@@ -718,17 +862,30 @@ int fastproc_open_cgroups(struct fastproc **handle,
                           uint64_t sizes);
 
 /**
+ * Opens a source of snapshots of the open files of all processes, or of one.
+ *
+ * fields: what is read, FASTPROC_FILES_* combined by |.
+ * pid: the only process to read; 0 for all.
+ * source: "bpf", "service" or "procfs"; NULL or "auto" for the first of them that works, for one process "procfs".
+ * sizes: FASTPROC_SIZES.
+ *
+ * *handle is NULL if it fails.
+ */
+int fastproc_open_files(struct fastproc **handle, uint32_t fields, uint32_t pid, const char *source, uint64_t sizes);
+
+/**
  * Closes a handle, and invalidates all its texts. NULL does nothing.
  */
 int fastproc_close(struct fastproc *handle);
 
 /**
- * Makes a snapshot of all processes or cgroups. The places of the last snapshot, its texts and its differences become
+ * Makes a snapshot of all processes, cgroups or open files. The places of the last snapshot, its texts and its differences become
  * invalid.
  *
  * After a failure there is no snapshot; the next call may succeed.
  */
-int fastproc_snapshot(struct fastproc *handle, struct fastproc_snapshot_info *snapshot);
+int fastproc_snapshot(struct fastproc *handle,
+                      struct fastproc_snapshot_info *snapshot);
 
 /**
  * The place of the process, or of the cgroup, with this id.
@@ -756,12 +913,18 @@ int fastproc_get_cgroup(struct fastproc *handle, size_t index, fastproc_cgroup_r
 int fastproc_get_device(struct fastproc *handle, size_t index, size_t n, fastproc_cgroup_device *device);
 
 /**
+ * Copies what is known of an open file.
+ */
+int fastproc_get_file(struct fastproc *handle, size_t index, struct fastproc_file *file);
+
+/**
  * The value of a line of memory.stat, as in "anon": bytes, or events. [FASTPROC_CGROUPS_MEMORY_STAT]
  */
 int fastproc_memory_stat(struct fastproc *handle, size_t index, const char *line, uint64_t *value);
 
 /**
- * A text of a process (FASTPROC_TEXT_*), or the path of a cgroup (FASTPROC_TEXT_CGROUP).
+ * A text of a process (FASTPROC_TEXT_*), the path of a cgroup (FASTPROC_TEXT_CGROUP), or a text of an open file
+ * (FASTPROC_TEXT_FILE_*, FASTPROC_TEXT_SOCKET_*).
  *
  * It ends in a NUL, which *length does not count; length may be NULL. It is valid until this function is called again for
  * the same kind of text, the next snapshot is made or the handle is closed.

@@ -4,7 +4,7 @@
 
 use std::ffi::c_int;
 
-use fastproc::Fields;
+use fastproc::{Fields, files};
 
 /// Success.
 pub const FASTPROC_OK: c_int = 0;
@@ -50,6 +50,35 @@ pub const FASTPROC_TEXT_STATM: u32 = 5;
 /// The text of /proc/PID/status. [FASTPROC_THREE_FILES]
 pub const FASTPROC_TEXT_STATUS: u32 = 6;
 
+/// Name of an open file, as readlink(2) of /proc/PID/fd/N says it. [FASTPROC_FILES_PATHS]
+pub const FASTPROC_TEXT_FILE_NAME: u32 = 16;
+/// What it is, as in "file" or "socket": the kinds of fastproc files.
+pub const FASTPROC_TEXT_FILE_KIND: u32 = 17;
+/// What ss(8) calls the socket, as in "tcp". [FASTPROC_FILES_SOCKETS]
+pub const FASTPROC_TEXT_SOCKET_NETID: u32 = 18;
+/// The state of the socket in the words of ss(8), as in "LISTEN". [FASTPROC_FILES_SOCKETS]
+pub const FASTPROC_TEXT_SOCKET_STATE: u32 = 19;
+/// Its own address, as in "127.0.0.1:80"; the path or @name of a unix socket. [FASTPROC_FILES_SOCKETS]
+pub const FASTPROC_TEXT_SOCKET_LOCAL: u32 = 20;
+/// The address of the other end. [FASTPROC_FILES_SOCKETS]
+pub const FASTPROC_TEXT_SOCKET_PEER: u32 = 21;
+
+/// Every descriptor, with the current directory, the root directory and the program of every process.
+pub const FASTPROC_FILES_FILES: u32 = 1;
+/// The addresses, states and queues of sockets; without FASTPROC_FILES_FILES, only sockets are listed.
+pub const FASTPROC_FILES_SOCKETS: u32 = 2;
+/// Names of files.
+pub const FASTPROC_FILES_PATHS: u32 = 4;
+/// Device, inode and size where stat(2) shows others than the kernel keeps; they are asked for file by file.
+pub const FASTPROC_FILES_STAT: u32 = 16;
+
+/// In place of a descriptor: the current directory of the process.
+pub const FASTPROC_FD_CWD: u32 = 0xffff_fffd;
+/// In place of a descriptor: its root directory.
+pub const FASTPROC_FD_ROOT: u32 = 0xffff_fffe;
+/// In place of a descriptor: its program.
+pub const FASTPROC_FD_PROGRAM: u32 = 0xffff_ffff;
+
 /// Supplementary groups, in the kernel's order; credentials.ngroups is their number. [FASTPROC_CREDENTIALS]
 pub const FASTPROC_LIST_GROUPS: u32 = 0;
 /// The CPUs that the leading thread may run on: bit b of value n stands for CPU 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
@@ -62,3 +91,9 @@ pub const FASTPROC_LIST_NODES: u32 = 2;
 pub const FASTPROC_LIST_IDS: u32 = 3;
 
 const _: () = assert!(Fields::all().bits() < FASTPROC_CMDLINE);
+const _: () = assert!(
+    files::Fields::FILES.bits() == FASTPROC_FILES_FILES
+        && files::Fields::SOCKETS.bits() == FASTPROC_FILES_SOCKETS
+        && files::Fields::PATHS.bits() == FASTPROC_FILES_PATHS
+        && files::Fields::STAT.bits() == FASTPROC_FILES_STAT
+);

@@ -21,17 +21,20 @@ use crate::{
     cgroups,
     constants::{FASTPROC_CMDLINE, FASTPROC_EXE, FASTPROC_OK},
     failure::{Failure, last},
+    files,
     handle::{self, Fastproc, Reader, get, hand_out},
     reader,
-    structures::{FastprocChange, FastprocSnapshot, UNCHANGED},
+    structures::{FastprocChange, FastprocFile, FastprocSnapshot, NO_FILE, UNCHANGED},
 };
 
 /// The sizes of the structures, as FASTPROC_SIZES has them.
 pub(crate) const SIZES: u64 = size_of::<FastprocRecord>() as u64
     | (size_of::<FastprocThreadRecord>() as u64) << 16
     | (size_of::<FastprocCgroupRecord>() as u64) << 32
-    | ((size_of::<FastprocDevice>() + size_of::<FastprocSnapshot>() + size_of::<FastprocChange>())
-        as u64)
+    | ((size_of::<FastprocDevice>()
+        + size_of::<FastprocSnapshot>()
+        + size_of::<FastprocChange>()
+        + size_of::<FastprocFile>()) as u64)
         << 48;
 
 /// Opens a reader, if the program has been compiled with structures of the same sizes.
@@ -156,6 +159,31 @@ pub unsafe extern "C" fn fastproc_open_cgroups(
     }
 }
 
+/// Opens a source of snapshots of the open files of all processes, or of one.
+///
+/// fields: what is read, FASTPROC_FILES_* combined by |.
+/// pid: the only process to read; 0 for all.
+/// source: "bpf", "service" or "procfs"; NULL or "auto" for the first of them that works, for one process "procfs".
+/// sizes: FASTPROC_SIZES.
+///
+/// *handle is NULL if it fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_open_files(
+    handle: *mut *mut Fastproc,
+    fields: u32,
+    pid: u32,
+    source: *const c_char,
+    sizes: u64,
+) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe {
+        open(handle, source, sizes, |source| {
+            let opened = files::Reader::open(fields, pid, source)?;
+            Ok(Reader::Files(Box::new(opened)))
+        })
+    }
+}
+
 /// Closes a handle, and invalidates all its texts. NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_close(handle: *mut Fastproc) -> c_int {
@@ -163,7 +191,7 @@ pub unsafe extern "C" fn fastproc_close(handle: *mut Fastproc) -> c_int {
     unsafe { handle::close(handle) }
 }
 
-/// Makes a snapshot of all processes or cgroups. The places of the last snapshot, its texts and its differences become
+/// Makes a snapshot of all processes, cgroups or open files. The places of the last snapshot, its texts and its differences become
 /// invalid.
 ///
 /// After a failure there is no snapshot; the next call may succeed.
@@ -181,6 +209,7 @@ pub unsafe extern "C" fn fastproc_snapshot(
             |reader| match reader {
                 Reader::Processes(reader) => reader.take_snapshot(),
                 Reader::Cgroups(reader) => reader.take_snapshot(),
+                Reader::Files(reader) => reader.take_snapshot(),
             },
         )
     }
@@ -194,6 +223,7 @@ pub unsafe extern "C" fn fastproc_find(handle: *mut Fastproc, id: u64, index: *m
         get(handle, index, 0, |reader| match reader {
             Reader::Processes(reader) => reader.find(id),
             Reader::Cgroups(reader) => reader.find(id),
+            Reader::Files(_) => Err(Failure::OtherKind),
         })
     }
 }
@@ -259,6 +289,17 @@ pub unsafe extern "C" fn fastproc_get_device(
     }
 }
 
+/// Copies what is known of an open file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fastproc_get_file(
+    handle: *mut Fastproc,
+    index: usize,
+    file: *mut FastprocFile,
+) -> c_int {
+    // SAFETY: as every caller promises; see `handle`.
+    unsafe { get(handle, file, NO_FILE, |reader| reader.files()?.file(index)) }
+}
+
 /// The value of a line of memory.stat, as in "anon": bytes, or events. [FASTPROC_CGROUPS_MEMORY_STAT]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_memory_stat(
@@ -279,7 +320,8 @@ pub unsafe extern "C" fn fastproc_memory_stat(
     }
 }
 
-/// A text of a process (FASTPROC_TEXT_*), or the path of a cgroup (FASTPROC_TEXT_CGROUP).
+/// A text of a process (FASTPROC_TEXT_*), the path of a cgroup (FASTPROC_TEXT_CGROUP), or a text of an open file
+/// (FASTPROC_TEXT_FILE_*, FASTPROC_TEXT_SOCKET_*).
 ///
 /// It ends in a NUL, which *length does not count; length may be NULL. It is valid until this function is called again for
 /// the same kind of text, the next snapshot is made or the handle is closed.
@@ -296,6 +338,7 @@ pub unsafe extern "C" fn fastproc_text(
         hand_out(handle, text, length, |reader| match reader {
             Reader::Processes(reader) => reader.text(kind, index),
             Reader::Cgroups(reader) => reader.text(kind, index),
+            Reader::Files(reader) => reader.text(kind, index),
         })
     }
 }

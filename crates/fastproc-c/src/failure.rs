@@ -7,7 +7,7 @@ use std::{
     ffi::{CStr, CString, c_char, c_int},
 };
 
-use fastproc::{DetailError, Fields, cgroups, error_chain, text};
+use fastproc::{DetailError, Fields, cgroups, error_chain, files, text};
 
 use crate::constants::{
     FASTPROC_ERROR_ARGUMENT, FASTPROC_ERROR_CLOSED, FASTPROC_ERROR_FORKED, FASTPROC_ERROR_INTERNAL,
@@ -29,7 +29,7 @@ pub(crate) enum Failure {
     Panicked,
     /// The program was compiled with another header.
     Sizes,
-    /// The handle reads cgroups, and the function is about processes; or the other way round.
+    /// The handle reads something else than the function is about.
     OtherKind,
     NoSnapshot,
     NotCompared,
@@ -43,6 +43,7 @@ pub(crate) enum Failure {
     Detail(DetailError),
     Source(fastproc::Error),
     Cgroups(cgroups::Error),
+    Files(files::Error),
     Text(text::RenderError),
     Format(text::status::FormatError),
 }
@@ -59,6 +60,12 @@ impl From<fastproc::Error> for Failure {
 impl From<cgroups::Error> for Failure {
     fn from(error: cgroups::Error) -> Self {
         Self::Cgroups(error)
+    }
+}
+
+impl From<files::Error> for Failure {
+    fn from(error: files::Error) -> Self {
+        Self::Files(error)
     }
 }
 
@@ -98,9 +105,11 @@ impl Failure {
             Self::NoSuchId(_) => FASTPROC_ERROR_NO_PROCESS,
             Self::NotAsked(_) | Self::CgroupNotAsked(_) => FASTPROC_ERROR_NOT_ASKED,
             Self::Unknown(_) | Self::Detail(_) => FASTPROC_UNKNOWN,
-            Self::Source(_) | Self::Cgroups(_) | Self::Text(_) | Self::Format(_) => {
-                FASTPROC_ERROR_SOURCE
-            }
+            Self::Source(_)
+            | Self::Cgroups(_)
+            | Self::Files(_)
+            | Self::Text(_)
+            | Self::Format(_) => FASTPROC_ERROR_SOURCE,
         }
     }
 
@@ -125,8 +134,8 @@ impl Failure {
                  compile it with the header of this library, and pass FASTPROC_SIZES"
             }
             Self::OtherKind => {
-                c"this function is for the other kind of handle: fastproc_open() is for processes, fastproc_open_cgroups() \
-                 for cgroups"
+                c"this function is for another kind of handle: fastproc_open() is for processes, fastproc_open_cgroups() \
+                 for cgroups, fastproc_open_files() for open files"
             }
             Self::NotCompared => {
                 c"the snapshot has not been compared with the one before: call fastproc_difference() after fastproc_snapshot()"
@@ -146,6 +155,7 @@ impl Failure {
             Self::Detail(error) => return chain(error),
             Self::Source(error) => return chain(error),
             Self::Cgroups(error) => return chain(error),
+            Self::Files(error) => return chain(error),
             Self::Text(error) => return chain(error),
             Self::Format(error) => return chain(error),
         };

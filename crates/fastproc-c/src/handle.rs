@@ -1,7 +1,7 @@
 //! Handles, and the calls between C and safe code.
 //!
 //! The caller of any function promises: pointers are NULL or point to their type; a handle was returned by
-//! `fastproc_open()` or `fastproc_open_cgroups()`, and is used by one thread at a time. A closed handle is recognized: its
+//! `fastproc_open()`, `fastproc_open_cgroups()` or `fastproc_open_files()`, and is used by one thread at a time. A closed handle is recognized: its
 //! memory is never freed, but used for a handle that is opened much later.
 
 use std::{
@@ -16,9 +16,9 @@ use std::{
     },
 };
 
-use crate::{cgroups, constants::FASTPROC_OK, failure::Failure, reader};
+use crate::{cgroups, constants::FASTPROC_OK, failure::Failure, files, reader};
 
-/// A source of snapshots of processes or of cgroups, and the last one.
+/// A source of snapshots of processes, cgroups or open files, and the last one.
 #[derive(Debug)]
 pub struct Fastproc {
     status: AtomicU8,
@@ -32,20 +32,28 @@ pub struct Fastproc {
 pub(crate) enum Reader {
     Processes(Box<reader::Reader>),
     Cgroups(Box<cgroups::Reader>),
+    Files(Box<files::Reader>),
 }
 
 impl Reader {
     pub(crate) fn processes(&mut self) -> Result<&mut reader::Reader, Failure> {
         match self {
             Self::Processes(reader) => Ok(reader),
-            Self::Cgroups(_) => Err(Failure::OtherKind),
+            _ => Err(Failure::OtherKind),
         }
     }
 
     pub(crate) fn cgroups(&mut self) -> Result<&mut cgroups::Reader, Failure> {
         match self {
             Self::Cgroups(reader) => Ok(reader),
-            Self::Processes(_) => Err(Failure::OtherKind),
+            _ => Err(Failure::OtherKind),
+        }
+    }
+
+    pub(crate) fn files(&mut self) -> Result<&mut files::Reader, Failure> {
+        match self {
+            Self::Files(reader) => Ok(reader),
+            _ => Err(Failure::OtherKind),
         }
     }
 }

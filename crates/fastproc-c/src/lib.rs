@@ -1,7 +1,7 @@
 //! The library for C: `libfastproc.so` and `fastproc.h`.
 //!
 //! - `reader`: a collector, its last snapshot by places, texts and differences. Safe code, which may panic.
-//! - `cgroups`: the same for cgroups.
+//! - `cgroups`, `files`: the same for cgroups and for open files.
 //! - `unknown`: what a copy of a record has in place of values that are not known.
 //! - `failure`: failures, as a number and as a sentence.
 //! - `handle`: the caller's handle; the only place where its pointers are dereferenced.
@@ -19,6 +19,7 @@ mod cgroups;
 mod constants;
 mod exports;
 mod failure;
+mod files;
 mod handle;
 mod reader;
 mod structures;

@@ -129,7 +129,7 @@ mod tests {
         let listener = TcpListener::bind(any).expect("a socket");
         let same = listener.try_clone().expect("a descriptor");
         let address = listener.local_addr().expect("an address");
-        let client = TcpStream::connect(address).expect("it listens");
+        let client = TcpStream::connect(address).expect("the socket accepts connections");
         let open_udp = UdpSocket::bind(any).expect("a socket");
         let connected = UdpSocket::bind(any).expect("a socket");
         connected.connect(address).expect("an address");

@@ -56,7 +56,10 @@ fn open(fields: Fields, source: Option<&CStr>) -> Result<*mut Fastproc, c_int> {
 
 /// `FASTPROC_SIZES` of the header.
 fn sizes_of_header() -> u64 {
-    let others = size_of::<Device>() + size_of::<FastprocSnapshot>() + size_of::<FastprocChange>();
+    let others = size_of::<Device>()
+        + size_of::<FastprocSnapshot>()
+        + size_of::<FastprocChange>()
+        + size_of::<FastprocFile>();
     let all = [
         size_of::<Record>(),
         size_of::<ThreadRecord>(),

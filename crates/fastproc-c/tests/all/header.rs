@@ -35,7 +35,8 @@ const AFTER_RECORDS: &str = "/* The sizes of the structures that the program is 
 #define FASTPROC_SIZES \\
 \t((uint64_t)sizeof(fastproc_record) | (uint64_t)sizeof(fastproc_thread_record) << 16 | \\
 \t (uint64_t)sizeof(fastproc_cgroup_record) << 32 | \\
-\t (uint64_t)(sizeof(fastproc_cgroup_device) + sizeof(fastproc_snapshot_info) + sizeof(fastproc_change)) << 48)
+\t (uint64_t)(sizeof(fastproc_cgroup_device) + sizeof(fastproc_snapshot_info) + sizeof(fastproc_change) + \\
+		     sizeof(fastproc_file)) << 48)
 ";
 
 /// The records in C, as their descriptions have them: without tags, with the types of C, and with units in comments.

@@ -137,7 +137,7 @@ fn a_container_has_metrics_with_its_names() {
 
 /// What the descriptors of a process lead to.
 fn open_files(pid: u32) -> Vec<String> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("the process exists");
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     let links = paths.iter().filter_map(|path| fs::read_link(path).ok());
