@@ -1,24 +1,35 @@
-//! What processes have open: how many descriptors, how many sockets, and at which ports they listen.
+//! What processes have open: how many descriptors, how many sockets, at which ports they listen, and their use of GPUs.
 
 use std::collections::HashMap;
 
 use fastproc::{
     Process, SourceKind,
     difference::is_same_start,
-    files::{Address, Fields, Files, Holder, Kind, Socket, Source},
+    files::{Address, Fields, Files, GpuClient, Holder, Kind, Socket, Source, has_gpu},
 };
 
 /// `TCP_CLOSE` of `include/net/tcp_states.h`: the state of a UDP socket that is not connected.
 const CLOSE: u8 = 7;
 
 /// What a process has open. `None`: the kernel hides it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Open {
     start_ns: u64,
     pub(crate) descriptors: Option<u32>,
     pub(crate) sockets: Option<u32>,
     /// In ascending order, each once.
     pub(crate) ports: Option<Vec<u32>>,
+    /// Of all clients of GPUs: bytes, nanoseconds, and the share of an engine in percent since the previous snapshot.
+    pub(crate) gpu_memory: Option<u64>,
+    pub(crate) gpu_time: Option<u64>,
+    pub(crate) gpu: Option<f64>,
+}
+
+/// The clients of GPUs at a time since boot.
+#[derive(Debug, Default)]
+struct Gpus {
+    at_ns: u64,
+    clients: Vec<GpuClient>,
 }
 
 /// What processes have open, read at the first request for a snapshot: of all of them.
@@ -32,6 +43,9 @@ pub struct OpenFiles {
     once: bool,
     pids: Option<Vec<u32>>,
     is_read: bool,
+    /// Whether this machine has a GPU.
+    has_gpu: Option<bool>,
+    gpus: Gpus,
     of: HashMap<u32, Open>,
 }
 
@@ -62,11 +76,16 @@ impl OpenFiles {
     /// Makes the next request read them again.
     pub(crate) fn renew(&mut self) {
         self.is_read = false;
+        self.has_gpu = None;
     }
 
     /// What a process has open, with what these groups of fields show. `None`: it is younger than what was read.
     pub(crate) fn get(&mut self, process: Process<'_>, needs: Fields) -> Option<&Open> {
+        if needs.contains(Fields::GPUS) && !*self.has_gpu.get_or_insert_with(has_gpu) {
+            return None;
+        }
         if !self.fields.is_some_and(|fields| fields.contains(needs)) {
+            let needs = self.fields.unwrap_or(needs) | needs;
             let builder = Files::builder().fields(needs).once(self.once);
             let builder = builder.pids(self.pids.clone()).source(self.source);
             self.files = builder.open().ok();
@@ -83,21 +102,42 @@ impl OpenFiles {
     fn read(&mut self) {
         self.of.clear();
         if let Some(Ok(snapshot)) = self.files.as_mut().map(Files::snapshot) {
-            let each = snapshot.processes();
-            self.of
-                .extend(each.map(|holder| (holder.pid(), open(holder))));
+            let before = std::mem::take(&mut self.gpus);
+            self.gpus.at_ns = snapshot.began_ns();
+            for holder in snapshot.processes() {
+                let open = open(holder, &before, &mut self.gpus);
+                self.of.insert(holder.pid(), open);
+            }
         }
     }
 }
 
-fn open(holder: Holder<'_>) -> Open {
+fn open(holder: Holder<'_>, before: &Gpus, gpus: &mut Gpus) -> Open {
     let is_known = !holder.is_incomplete();
     let sockets = holder.count(Kind::Socket).filter(|_| is_known);
     let ports = holder.files().filter_map(|file| port(file.socket()?));
     let mut ports: Vec<u32> = ports.map(u32::from).collect();
     ports.sort_unstable();
     ports.dedup();
+    let clients: Vec<&GpuClient> = holder.gpus().collect();
+    let sum = |of: fn(&GpuClient) -> Option<u64>| {
+        let values = clients.iter().filter_map(|client| of(client));
+        values.reduce(u64::saturating_add)
+    };
+    let elapsed_ns = gpus.at_ns.saturating_sub(before.at_ns).max(1);
+    let busy = clients.iter().filter_map(|client| {
+        let before = before
+            .clients
+            .iter()
+            .find(|before| before.is_same(client))?;
+        client.busy_since(before, elapsed_ns)
+    });
+    let busy = busy.reduce(u64::saturating_add);
+    gpus.clients.extend(clients.iter().copied().cloned());
     Open {
+        gpu_memory: sum(GpuClient::memory),
+        gpu_time: sum(GpuClient::busy_ns),
+        gpu: busy.map(|busy_ns| 100.0 * busy_ns as f64 / elapsed_ns as f64),
         start_ns: holder.start_ns(),
         descriptors: holder.open().filter(|_| is_known),
         sockets,

@@ -357,6 +357,10 @@ RULES: dict[str, Rule] = {
     # If the leader has ended, they are those of a thread, and its folder is empty.
     "fds": Same(("fd", _nth(0)), "fds", lambda count: isinstance(count, int) and 0 <= count < 1 << 20),
     "sockets": Same(("fd", _nth(1)), "sockets", lambda count: isinstance(count, int) and 0 <= count < 1 << 20),
+    # No storm uses a GPU.
+    "gpu": derived(lambda row: None),
+    "gpu_memory": derived(lambda row: None),
+    "gpu_time": derived(lambda row: None),
     # No storm listens.
     "listen": derived(lambda row: None if row["sockets"] is None else []),
     "oom_score_adj": Same(("oom_score_adj", int), "oom_score_adj"),

@@ -6,8 +6,9 @@ use super::{
     Field, Processes, containers, groups, limits,
     values::{
         command_line, command_line_cut, command_line_or_name, elapsed, flags, label, lifetime,
-        lifetime_share, listening, name, namespace_id, nested, nice, number_in, numbers, opened,
-        policy, rolled_up, scheduling_class, started, state_as_in_ps, status, terminal, waiting_in,
+        lifetime_share, listening, name, namespace_id, nested, nice, number_in, numbers, of_gpus,
+        opened, policy, rolled_up, scheduling_class, started, state_as_in_ps, status, terminal,
+        waiting_in,
     },
 };
 use crate::{
@@ -456,6 +457,9 @@ pub static FIELDS: &[Field] = &[
     identity("fds", Unit::Number, "open descriptors", |s, lookup| opened(s, lookup, |open| open.descriptors)).of_living(),
     identity("sockets", Unit::Number, "open descriptors that are sockets", |s, lookup| opened(s, lookup, |open| open.sockets)).guarded().of_living(),
     identity("listen", Unit::List, "ports at which it listens: of TCP, and of UDP sockets that are not connected", listening).guarded().of_living(),
+    identity("gpu", Unit::Percent, "with --interval: work of engines of GPUs, in percent of one engine", |s, lookup| of_gpus(s, lookup, |open| open.gpu.map(Real))).rate().heading("%GPU").guarded().of_living(),
+    identity("gpu_memory", Unit::Bytes, "memory of its buffers of GPUs, as far as it is not swapped out", |s, lookup| of_gpus(s, lookup, |open| open.gpu_memory.map(Unsigned))).heading("GPUMEM").guarded().of_living(),
+    identity("gpu_time", Unit::Time, "how long engines of GPUs have worked for the devices that it has open", |s, lookup| of_gpus(s, lookup, |open| open.gpu_time.map(Unsigned))).heading("GPUTIME").guarded().of_living(),
     limits("fdsize", Unit::Number, "descriptor slots allocated", of!(limits, l => l.fd_size.into())),
     limits("rsslim", Unit::Bytes, "limit of resident memory", of!(limits, l => Unsigned(l.rss_limit))),
     // Addresses

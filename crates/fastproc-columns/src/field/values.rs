@@ -242,6 +242,15 @@ pub(super) fn opened<'x>(
     Value::known(open.and_then(number), Into::into)
 }
 
+pub(super) fn of_gpus<'x>(
+    row: &'x Row<'_>,
+    lookup: &'x mut Lookup,
+    number: fn(&Open) -> Option<Value<'static>>,
+) -> Value<'x> {
+    let open = lookup.open_files.get(row.process, FileFields::GPUS);
+    open.and_then(number).unwrap_or(Unknown)
+}
+
 pub(super) fn listening<'x>(row: &'x Row<'_>, lookup: &'x mut Lookup) -> Value<'x> {
     let open = lookup.open_files.get(row.process, FileFields::SOCKETS);
     let ports = open.and_then(|open| open.ports.as_deref());

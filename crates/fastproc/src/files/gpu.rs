@@ -88,6 +88,27 @@ impl GpuClient {
         sum(self.engines.iter().map(|engine| engine.busy_ns))
     }
 
+    /// How long engines worked for it since an earlier reading of the same client, in nanoseconds: the sum of all. `elapsed_ns`
+    /// passed meanwhile; of drivers that tell cycles, the same part of it as of the cycles. `None`: it is not known.
+    pub fn busy_since(&self, before: &Self, elapsed_ns: u64) -> Option<u64> {
+        let worked = self.engines.iter().map(|engine| {
+            let mut earlier = before.engines.iter();
+            let earlier = earlier.find(|earlier| earlier.name == engine.name)?;
+            let more = |of: fn(&GpuEngine) -> Option<u64>| of(engine)?.checked_sub(of(earlier)?);
+            more(|engine| engine.busy_ns).or_else(|| {
+                let all = more(|engine| engine.total_cycles).filter(|&cycles| cycles > 0)?;
+                let part = more(|engine| engine.cycles)? as f64 / all as f64;
+                Some((part * elapsed_ns as f64) as u64)
+            })
+        });
+        sum(worked)
+    }
+
+    /// Whether both are readings of the same client.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.id, &self.bus_address) == (other.id, &other.bus_address)
+    }
+
     /// Bytes of its buffers that are in memory: the sum of all regions. `None`: the driver does not tell it.
     pub fn memory(&self) -> Option<u64> {
         sum(self.regions.iter().map(|region| region.resident))
@@ -240,9 +261,8 @@ impl Clients {
             let Device { major, minor } = Device::from_kernel(device);
             format!("{major}:{minor}")
         });
-        let is_it =
-            |known: &GpuClient| (known.id, &known.bus_address) == (client.id, &client.bus_address);
-        let at = self.clients.iter().position(is_it).unwrap_or_else(|| {
+        let known = self.clients.iter().position(|known| known.is_same(&client));
+        let at = known.unwrap_or_else(|| {
             self.clients.push(client);
             self.clients.len() - 1
         });
@@ -358,6 +378,26 @@ mod tests {
             (vram.total, vram.resident),
             (Some(2 << 20), Some(1_040 << 10))
         );
+    }
+
+    #[test]
+    fn engines_work_for_a_part_of_the_time() {
+        let later = |text: &[u8], from: &str, to: &str| {
+            let text = str::from_utf8(text).expect("text");
+            assert!(text.contains(from), "{from}");
+            client(text.replace(from, to).as_bytes())
+        };
+        let now = later(I915, "9288864723 ns", "9288865723 ns");
+        assert_eq!(now.busy_since(&client(I915), 5_000), Some(1_000));
+        let ticked = later(XE, "7655183225", "7655184225");
+        assert_eq!(ticked.busy_since(&client(XE), 5_000), Some(0));
+        let text = str::from_utf8(XE)
+            .expect("text")
+            .replace("28257900", "28258000");
+        let now = later(text.as_bytes(), "7655183225", "7655184225");
+        assert_eq!(now.busy_since(&client(XE), 5_000), Some(500));
+        assert_eq!(client(XE).busy_since(&client(XE), 5_000), None);
+        assert!(now.is_same(&client(XE)) && !now.is_same(&client(AMDGPU)));
     }
 
     #[test]
