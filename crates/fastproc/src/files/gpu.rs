@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_not_known() {
+    fn a_value_without_a_number_is_not_known() {
         let text = b"drm-client-id: 1\ndrm-engine-a: 5\ndrm-engine-b: x ns\ndrm-engine-capacity-c: 0\n\
             drm-total-m: 18446744073709551615 KiB\ndrm-resident-m: 5 furlongs\ndrm-memory-n: -1\ndrm-:\n";
         let client = client(text);

@@ -82,8 +82,9 @@ impl Net {
         file.is_ok_and(|file| read_whole(&file, &mut self.text).is_ok())
     }
 
-    /// A name may hold a newline, and then its rest stands in a line of its own: such a name is not known. The rest may look like the
-    /// line of another socket. That socket has a line as well, so what has two lines is not known, except that its table has it.
+    /// A name may hold a newline, and then its rest stands in a line of its own: the name is not known. The rest may look like the
+    /// line of another socket. That socket has a line as well, so a unix socket with two lines is not known, and a line of a socket of
+    /// another table is not believed.
     fn add_unix(&mut self, namespace: u32) {
         let text = self.text.strip_suffix(b"\n").unwrap_or(&self.text);
         let mut previous = None;

@@ -54,7 +54,7 @@ impl Drop for Held {
 
 /// The numbers of open descriptors, as the text has them.
 fn descriptors(pid: u32) -> Vec<Slot> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("the process runs");
     let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let mut slots: Vec<Slot> = names.map(Slot::Descriptor).collect();
     slots.sort_unstable();
@@ -121,7 +121,7 @@ fn a_root_below_a_bind_mount_is_seen_from_outside() {
 
 /// A folder that was moved out of what is mounted has no path, as a mount that was taken away has no folder above it.
 #[test]
-fn what_has_left_its_mount_is_what_the_text_says() {
+fn a_file_that_has_left_its_mount_is_as_the_text_says() {
     needs!(gate::bpf(), gate::programs(&["unshare", "mount"]));
     let folder = Folder::new("files-mounts");
     let held = Held::in_mounts(
@@ -222,7 +222,8 @@ fn sockets_of_another_network_namespace_have_its_number() {
         .arg(test.get_program())
         .args(test.get_args());
     let (held, ports) = Held::start(command.env(ROLE, "1"), "ready ");
-    let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/net")).expect("it runs");
+    let namespace =
+        |pid: u32| fs::read_link(format!("/proc/{pid}/ns/net")).expect("the process runs");
     assert_ne!(namespace(held.pid()), namespace(own_pid()));
     let (tcp, udp) = ports.split_once(' ').expect("two ports");
     for source in SOURCES {
