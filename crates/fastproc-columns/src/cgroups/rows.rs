@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_descendants_have_adds_up() {
+    fn a_cgroup_adds_up_what_its_descendants_have() {
         let folder = folder("descendants", &["a/b"]);
         let builder = Cgroups::builder();
         let mut cgroups = builder.open_recorded(&folder).expect("it is a folder");
