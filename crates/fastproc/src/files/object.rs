@@ -39,6 +39,8 @@ const MAX_GROWTHS: u32 = 8;
 const SINCE_6_7: &str = "bpf_iter_task_new";
 /// Bytes of text for a descriptor, on average, for which there is room at first.
 const TEXT_BYTES: u32 = 32;
+/// The kernel shows no longer path.
+const LONGEST_TEXT: u64 = 4096;
 /// So many descriptors of each process are read, however many there are.
 const LEAST_OF_PROCESS: u32 = 256;
 
@@ -381,9 +383,17 @@ impl Capacity {
             processes: with(self.processes, run.lost_processes.min(1) * self.processes),
             records: with(self.records, run.lost_records),
             sockets: with(self.sockets, run.lost_sockets),
-            pieces: with(self.pieces, texts.div_ceil(PIECE / TEXT_BYTES)).min(most_pieces),
+            pieces: with(self.pieces, pieces_for(run, texts)).min(most_pieces),
         })
     }
+}
+
+/// Pieces for so many lost texts, as long as those that were written.
+fn pieces_for(run: &Run, lost: u32) -> u32 {
+    let bytes = u64::from(run.text) * u64::from(PIECE);
+    let written = run.records.saturating_sub(run.lost_texts).max(1);
+    let each = (bytes / u64::from(written)).clamp(TEXT_BYTES.into(), LONGEST_TEXT);
+    (u64::from(lost) * each).div_ceil(PIECE.into()) as u32
 }
 
 impl Walk {
@@ -416,5 +426,36 @@ impl Walk {
             sockets: loaded.map("sockets", capacity.sockets)?,
             texts: loaded.map("texts", capacity.pieces * PIECE)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any user can open many files with the longest names.
+    #[test]
+    fn long_names_get_room_after_a_few_walks() {
+        const RECORDS: u32 = 100_000;
+        let mut capacity = Capacity {
+            processes: 1000,
+            records: RECORDS,
+            sockets: RECORDS,
+            pieces: RECORDS / (PIECE / TEXT_BYTES) + 2,
+        };
+        let fit = PIECE / LONGEST_TEXT as u32;
+        for _ in 1..MAX_GROWTHS {
+            let run = Run {
+                records: RECORDS,
+                text: capacity.pieces.min(RECORDS / fit),
+                lost_texts: RECORDS.saturating_sub(capacity.pieces * fit),
+                ..Run::default()
+            };
+            match capacity.grown(&run, Fields::all(), 100 * RECORDS) {
+                Some(grown) => capacity = grown,
+                None => return,
+            }
+        }
+        panic!("there is no room with {capacity:?}");
     }
 }
