@@ -1,8 +1,6 @@
 package fastproc
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -41,37 +39,25 @@ type Cgroups struct {
 // The service shows a user the cgroups and groups of fields whose files that user may read. Client and service must have
 // the same version; otherwise there is ErrLayout.
 func (client *Client) Cgroups(fields CgroupFields, maxAge time.Duration) (*Cgroups, error) {
-	client.end()
-	request := [requestWords]uint64{version, opCgroups, uint64(fields), uint64(maxAge.Nanoseconds())}
-	words, err := client.ask(request)
-	if errors.Is(err, ErrRequest) {
-		return nil, fmt.Errorf("fastproc: %w (it does not know cgroups)", ErrLayout)
-	}
+	answer, err := client.askApart(opCgroups, uint64(fields), maxAge)
 	if err != nil {
 		return nil, err
 	}
-	memory, parts := client.parts(words)
-	snapshot := &Cgroups{Fields: CgroupFields(words[4]), BootTime: time.Duration(words[8]), LeftOut: int(words[10] >> 32)}
-	if snapshot.records, err = part[CgroupRecord](memory, parts[partCgroups]); err != nil {
-		return nil, err
+	snapshot := &Cgroups{
+		Fields: CgroupFields(answer.words[4]), BootTime: time.Duration(answer.words[8]), LeftOut: int(answer.words[10] >> 32),
+		records: take[CgroupRecord](answer, partCgroups),
+		devices: take[CgroupDevice](answer, partDevices),
+		places:  take[uint64](answer, partPaths),
+		paths:   take[byte](answer, partPathBytes),
+		lines:   map[string]int{},
 	}
-	if snapshot.devices, err = part[CgroupDevice](memory, parts[partDevices]); err != nil {
-		return nil, err
-	}
-	if snapshot.places, err = part[uint64](memory, parts[partPaths]); err != nil {
-		return nil, err
-	}
-	if snapshot.paths, err = part[byte](memory, parts[partPathBytes]); err != nil {
-		return nil, err
-	}
-	names, err := part[byte](memory, parts[partStatNames])
-	if err != nil {
-		return nil, err
+	names := take[byte](answer, partStatNames)
+	if answer.err != nil {
+		return nil, answer.err
 	}
 	if len(snapshot.places) != len(snapshot.records) {
 		return nil, errPart
 	}
-	snapshot.lines = map[string]int{}
 	for i, name := range strings.Split(strings.TrimSuffix(string(names), "\n"), "\n") {
 		if name != "" {
 			snapshot.lines[name] = i

@@ -20,6 +20,7 @@ package fastproc
 
 //go:generate sh -c "go run ./internal/layout ../bpf/record.h > record.go.new && mv record.go.new record.go"
 //go:generate sh -c "go run ./internal/layout ../bpf/cgroup_record.h > cgroup_record.go.new && mv cgroup_record.go.new cgroup_record.go"
+//go:generate sh -c "go run ./internal/layout ../bpf/files.h > files_record.go.new && mv files_record.go.new files_record.go"
 
 import (
 	"encoding/binary"
@@ -46,6 +47,7 @@ const (
 	version       = 1
 	opSnapshot    = 2
 	opCgroups     = 6
+	opFiles       = 7
 	requestWords  = 12
 	answerWords   = 40
 	flagBuffer    = 1
@@ -54,7 +56,6 @@ const (
 	partThreads   = 1
 	partPool      = 2
 	partUnsure    = 3
-	partCount     = 8
 	fcntlGetSeals = 1034
 	sealShrink    = 2
 )
@@ -120,6 +121,7 @@ type Client struct {
 	askedAgain bool
 	snapshot   *Snapshot
 	cgroups    *Cgroups
+	files      *Files
 }
 
 // A buffer of the service, mapped into this process.
@@ -276,6 +278,10 @@ func (client *Client) end() {
 		*client.cgroups = Cgroups{}
 		client.cgroups = nil
 	}
+	if client.files != nil {
+		*client.files = Files{}
+		client.files = nil
+	}
 }
 
 // Processes makes a snapshot of all processes, or returns one that is no older than maxAge. With 0 its walk begins
@@ -290,36 +296,58 @@ func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot,
 	if err != nil {
 		return nil, err
 	}
-	memory, parts := client.parts(words)
-	snapshot := &Snapshot{Fields: Fields(words[4]), BootTime: time.Duration(words[8]), ReadFor: time.Duration(words[9])}
-	if snapshot.records, err = part[Record](memory, parts[partRecords]); err != nil {
-		return nil, err
+	answer := client.answer(words)
+	snapshot := &Snapshot{
+		Fields: Fields(words[4]), BootTime: time.Duration(words[8]), ReadFor: time.Duration(words[9]),
+		records: take[Record](answer, partRecords),
+		threads: take[ThreadRecord](answer, partThreads),
+		pool:    take[uint64](answer, partPool),
+		unsure:  take[uint32](answer, partUnsure),
 	}
-	if snapshot.threads, err = part[ThreadRecord](memory, parts[partThreads]); err != nil {
-		return nil, err
-	}
-	if snapshot.pool, err = part[uint64](memory, parts[partPool]); err != nil {
-		return nil, err
-	}
-	if snapshot.unsure, err = part[uint32](memory, parts[partUnsure]); err != nil {
-		return nil, err
+	if answer.err != nil {
+		return nil, answer.err
 	}
 	client.generation = words[3]
 	client.snapshot = snapshot
 	return snapshot, nil
 }
 
-// parts returns the memory of an answer, and where its parts are.
-func (client *Client) parts(words [answerWords]uint64) (memory []byte, parts [partCount][3]uint64) {
+// askApart requests a snapshot of cgroups or of open files.
+func (client *Client) askApart(operation, groups uint64, maxAge time.Duration) (*answer, error) {
+	client.end()
+	words, err := client.ask([requestWords]uint64{version, operation, groups, uint64(maxAge.Nanoseconds())})
+	if errors.Is(err, ErrRequest) {
+		return nil, fmt.Errorf("fastproc: %w (it does not know operation %d)", ErrLayout, operation)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return client.answer(words), nil
+}
+
+// An answer with the memory of its buffer, and the first error of taking parts of it.
+type answer struct {
+	words  [answerWords]uint64
+	memory []byte
+	err    error
+}
+
+func (client *Client) answer(words [answerWords]uint64) *answer {
 	for _, buffer := range client.buffers {
 		if buffer.id == words[6] {
-			memory = buffer.bytes
+			return &answer{words: words, memory: buffer.bytes}
 		}
 	}
-	for i := range parts {
-		parts[i] = [3]uint64{words[16+3*i], words[17+3*i], words[18+3*i]}
+	return &answer{words: words}
+}
+
+// take is a part of an answer.
+func take[T any](from *answer, at int) []T {
+	elements, err := part[T](from.memory, *(*[3]uint64)(from.words[16+3*at:]))
+	if err != nil {
+		from.err = err
 	}
-	return memory, parts
+	return elements
 }
 
 // errPart: a part is outside of the buffer.
@@ -396,8 +424,11 @@ func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64
 
 // layoutOf is the id of the layout of records in the answer to this operation.
 func layoutOf(operation uint64) uint64 {
-	if operation == opCgroups {
+	switch operation {
+	case opCgroups:
 		return cgroupLayoutID
+	case opFiles:
+		return filesLayoutID
 	}
 	return layoutID
 }

@@ -12,7 +12,7 @@ func TestRecordsAreGeneratedFromTheHeaders(t *testing.T) {
 	for _, one := range []struct {
 		header, file string
 		generate     func(string) ([]byte, error)
-	}{{"record.h", "record.go", generate}, {"cgroup_record.h", "cgroup_record.go", generateCgroups}} {
+	}{{"record.h", "record.go", generate}, {"cgroup_record.h", "cgroup_record.go", generateCgroups}, {"files.h", "files_record.go", filesFrom("../../../bpf")}} {
 		header, err := os.ReadFile("../../../bpf/" + one.header)
 		if err != nil {
 			t.Fatal(err)
