@@ -1,4 +1,4 @@
-// Package fastproc reads the processes of a Linux machine from the resident service of fastproc, without cgo.
+// Package fastproc reads the processes, cgroups and open files of a Linux machine from the resident service of fastproc, without cgo.
 //
 // The service makes a snapshot of all processes and lends its memory: nothing is copied for a process. It serves every
 // user, and shows each user what the kernel would show.

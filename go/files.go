@@ -45,7 +45,8 @@ type Files struct {
 // that of Processes: the next call of any of them empties it.
 //
 // Without FileFieldsFiles, only those descriptors have records that the other fields are about. Client and service must have
-// the same version; otherwise there is ErrLayout. A service that does not read by BPF returns ErrGroups.
+// the same version; otherwise there is ErrLayout. A service that does not read by BPF returns ErrGroups. Sockets without a
+// descriptor, and those of hidden processes, are only in /proc/net.
 func (client *Client) Files(fields FileFields, maxAge time.Duration) (*Files, error) {
 	answer, err := client.askApart(opFiles, uint64(fields), maxAge)
 	if err != nil {
@@ -250,7 +251,13 @@ func (s Socket) Type() uint8 { return s.record.sockType }
 // Protocol returns IPPROTO_*, or the protocol of another family.
 func (s Socket) Protocol() uint32 { return s.record.protocol }
 
-// State returns TCP_* of include/net/tcp_states.h, which other protocols use as well: 1 is connected, 10 listens.
+// States of sockets, of include/net/tcp_states.h.
+const (
+	TCPEstablished uint8 = 1
+	TCPListen      uint8 = 10
+)
+
+// State returns TCP_* of include/net/tcp_states.h, which other protocols use as well.
 func (s Socket) State() uint8 { return s.record.state }
 
 // UID returns the user who made it.

@@ -146,7 +146,7 @@ func TestOpenFilesAreWhatProcShows(t *testing.T) {
 		there, hasPeer := socket.Peer()
 		waiting, _, hasQueues := socket.Queues()
 		switch {
-		case here == local && socket.State() == 10:
+		case here == local && socket.State() == TCPListen:
 			listens++
 			namespace, _ := socket.NetworkNamespace()
 			if say, err := os.Readlink("/proc/self/ns/net"); err != nil || say != fmt.Sprintf("net:[%d]", namespace) {
@@ -156,7 +156,7 @@ func TestOpenFilesAreWhatProcShows(t *testing.T) {
 			if hasPeer || !hasQueues || waiting != 1 || socket.UID() != uint32(os.Geteuid()) || socket.Protocol() != syscall.IPPROTO_TCP {
 				t.Errorf("%+v", socket.record)
 			}
-		case there == local && here.String() == connection.LocalAddr().String() && socket.State() == 1:
+		case there == local && here.String() == connection.LocalAddr().String() && socket.State() == TCPEstablished:
 			connected++
 		case string(socket.UnixName()) == name:
 			unixes++

@@ -9,24 +9,22 @@ import (
 	"testing"
 )
 
-// Builds the program of README.md in a separate module with a copy of this one, as README.md describes.
+// Builds the program of README.md, with the function below it, in a separate module with a copy of this one, as README.md describes.
 func TestReadmeIsAProgramThatVendorsThisModule(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(text), "```go\n")
-	program, _, ends := strings.Cut(rest, "```\n")
-	if !found || !ends {
-		t.Fatal("README.md has no program")
 	}
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o644); err != nil {
-		t.Fatal(err)
+	for i, block := range strings.Split(string(text), "```go\n")[1:] {
+		program, _, _ := strings.Cut(block, "```\n")
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.go", i)), []byte(program), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	run := func(arguments ...string) {
 		t.Helper()
