@@ -50,9 +50,10 @@ u64 scratch;
 struct piece {
 	char bytes[FILES_PIECE];
 };
-/* Where a process is: a kernel address, which stays in the kernel. */
+/* Where a process is: a kernel address, which stays in the kernel. And what was in use before it. */
 struct place {
 	u64 task;
+	u32 sockets, text, text_at, reserved;
 };
 
 ARRAY(processes, struct files_process, BPF_F_MMAPABLE);
@@ -62,8 +63,14 @@ ARRAY(sockets, struct files_socket, BPF_F_MMAPABLE);
 ARRAY(texts, struct piece, BPF_F_MMAPABLE);
 ARRAY(places, struct place, 0);
 
-/* How many processes, or records of descriptors, a section handles before it checks the clock again. */
-#define UNITS 16
+/*
+ * How much work a section does before it checks the clock again: a component of a path is one unit, a record is four, a
+ * process is all of it.
+ */
+#define UNITS 64
+#define UNITS_OF_RECORD 4
+/* How often a walk begins processes again that were replaced while they were read. Then it leaves them unread. */
+#define MOST_RESTARTS 16
 
 #include "list.h"
 
@@ -95,6 +102,9 @@ __noinline int begin(u64 task)
 	if (!p || !place)
 		return 0;
 	place->task = task;
+	place->sockets = run.sockets;
+	place->text = run.text;
+	place->text_at = run.text_at;
 	p->start_ns = t->start_boottime;
 	p->cgroup = CAST(struct kernfs_node, t->cgroups->dfl_cgrp->kn)->id;
 	p->tgid = t->tgid;
@@ -111,6 +121,11 @@ __noinline int begin(u64 task)
 	RELOAD(run.task) = task;
 	find_table();
 	begin_rights(index, p);
+	if (!run.again)
+		return 0;
+	run.again--;
+	run.max = 0;
+	p->state |= FILES_CHANGED | FILES_UNCOUNTED;
 	return 0;
 }
 
@@ -136,7 +151,7 @@ static __always_inline int step_process(void)
 	RELOAD(run.task) = task;
 	RELOAD(run.next) = (u64)next_of(CAST(struct task_struct, RELOAD(run.task)));
 	begin(RELOAD(run.task));
-	return out_of_time(1);
+	return out_of_time(UNITS);
 }
 
 static int step(u32 i, void *unused)
@@ -156,15 +171,24 @@ static __always_inline u64 met_at(u32 at, u32 *pid, u64 *start_ns)
 	return place->task;
 }
 
-/* Drops the processes from this place on: they have ended, or another thread leads them, and the walk meets them again. */
+/*
+ * Drops the processes from this place on: they have ended, or another thread leads them, and the walk meets them again.
+ * Whoever replaces its leading thread all the time must not keep the walk at its place.
+ */
 static __always_inline void drop_from(u32 index)
 {
 	struct files_process *p = bpf_map_lookup_elem(&processes, &index);
+	struct place *place = bpf_map_lookup_elem(&places, &index);
 
-	if (!p)
+	if (!p || !place)
 		return;
+	if (run.inside && ++run.restarts > MOST_RESTARTS)
+		run.again = run.processes - index;
 	run.inside = 0;
 	run.records = p->first;
+	run.sockets = place->sockets;
+	run.text = place->text;
+	run.text_at = place->text_at;
 	run.dropped += run.processes - index;
 	run.processes = index;
 }

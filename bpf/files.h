@@ -122,14 +122,16 @@ struct files_run {
 	u32 word_open, word_own;
 	u32 text_at, text_end; /* where the next text of the piece ends; the end of the one that is written */
 	u32 is_for_user, user; /* from the library: only this user's processes are read, and the descriptors of others counted */
-	u32 only_counts, padding; /* so it is for the process that is read now */
+	u32 only_counts; /* so it is for the process that is read now */
+	u32 is_renamed; /* a rename is under way in the path that is read */
 	u64 section_ns, deadline_ns; /* how long a run may take, from the library, and when this one ends */
 	u64 longest_ns;		     /* how long the longest run took */
 	/* the walk's own state */
-	u64 first, next, task, holder, files, fdt, fd, open, cloexec, word, cloexec_word, switches;
+	u64 first, next, task, holder, holder_start, files, fdt, fd, open, cloexec, word, cloexec_word, switches;
 	u64 dentry, mount, root_dentry, root_mount, sum, ahead;
 	u32 back, searches, found, inside, begun, tries;
-	u32 most, reserved; /* most: records of a process, from the library; more are only counted */
+	u32 most; /* records of a process, from the library; more are only counted */
+	u32 restarts, again, reserved; /* processes that were begun again; of how many nothing is read then */
 };
 
 #endif

@@ -75,6 +75,14 @@ static __always_inline int is_same(struct files_record *r, struct seen *was)
 	       (u64)RELOAD(f->f_path.dentry) == was->dentry && (u64)RELOAD(f->f_path.mnt) == was->mount;
 }
 
+/* The same, and in time: see above. */
+static __always_inline int is_proven(struct files_record *r, struct seen *was, u64 began)
+{
+	if (!is_same(r, was))
+		return 0;
+	return !run.is_timed || r->kind == FILES_SOCKET || r->kind == FILES_PIPE || bpf_ktime_get_ns() - began <= SLOW_NS;
+}
+
 static __always_inline void count(struct files_process *p, u32 kind)
 {
 	p->open++;
@@ -143,15 +151,17 @@ __noinline int read_record(u64 slot, u32 fd, u32 is_cloexec)
 	if (WANTED(FILES_SOCKETS) && r->kind == FILES_SOCKET) {
 		r->socket = read_socket(VALUE(CAST(struct socket, socket_of(was.inode))->sk));
 	}
-	if (!is_same(r, &was))
+	if (!is_proven(r, &was, began))
 		return 0;
-	if (run.is_timed && r->kind != FILES_SOCKET && r->kind != FILES_PIPE && bpf_ktime_get_ns() - began > SLOW_NS)
-		return 0;
+	if (WANTED(FILES_PATHS) && r->kind != FILES_SOCKET && r->kind != FILES_PIPE) {
+		put_name(index, VALUE(was.dentry), VALUE(was.mount));
+		/* RCU keeps the entries of folders, and neither others nor namespaces */
+		if (((r->state & FILES_ROOTLESS) || r->magic == FILES_NSFS_MAGIC) && !is_proven(r, &was, began))
+			return 0;
+	}
 	run.records = index + 1;
 	p->records++;
 	count(p, r->kind);
-	if (WANTED(FILES_PATHS) && r->kind != FILES_SOCKET && r->kind != FILES_PIPE)
-		put_name(index, VALUE(was.dentry), VALUE(was.mount));
 	return 1;
 }
 

@@ -18,6 +18,8 @@ static __always_inline void read_rights(struct files_rights *r)
 	const struct cred *c = CAST(struct cred, RELOAD(t->real_cred));
 	struct mm_struct *mm;
 
+	/* what was read before and what is read afterwards belongs to these rights */
+	ordered();
 	r->uid = c->uid.val;
 	r->euid = c->euid.val;
 	r->suid = c->suid.val;
@@ -35,21 +37,33 @@ static __always_inline void read_rights(struct files_rights *r)
 	/* exec changes the memory first */
 	if (RELOAD(t->mm) != mm || RELOAD(t->real_cred) != c)
 		r->dumpable = 0;
+	ordered();
 }
+
+/* Slots of the largest table that is counted for another user: a thousand words of its bitmap. */
+#define MOST_COUNTED 65536
 
 /* Begins a process: only the user's own is read, if the walk is for a user. */
 static __always_inline void begin_rights(u32 index, struct files_process *p)
 {
 	struct files_rights *r = bpf_map_lookup_elem(&rights, &index);
 
-	run.only_counts = 0;
-	if (!run.is_for_user || !r)
+	run.only_counts = run.is_for_user;
+	if (!run.is_for_user)
+		return;
+	p->state |= FILES_HIDDEN;
+	/* a table of many words costs who asks for it: the reader's own stat(2) tells */
+	if (run.max > MOST_COUNTED) {
+		p->state |= FILES_UNSURE | FILES_UNCOUNTED;
+		run.max = 0;
+	}
+	if (!r)
 		return;
 	read_rights(r);
-	if (r->euid == run.user)
+	if (r->euid != run.user || r->uid != run.user || r->suid != run.user)
 		return;
-	run.only_counts = 1;
-	p->state |= FILES_HIDDEN;
+	run.only_counts = 0;
+	p->state &= ~(FILES_HIDDEN | FILES_UNSURE | FILES_UNCOUNTED);
 }
 
 /* Notes it if the rights of the process that is read have changed. */

@@ -47,8 +47,7 @@ static __always_inline u64 switches_of(u64 task)
 	return switches;
 }
 
-/* The task that has the files: the leader, or a thread if the leader has ended. */
-static __always_inline void find_holder(void)
+static __always_inline void search_threads(void)
 {
 	struct task_struct *t = CAST(struct task_struct, run.task);
 	u64 head = (u64)t->signal + bpf_core_field_offset(struct signal_struct, thread_head), node = head;
@@ -64,6 +63,13 @@ static __always_inline void find_holder(void)
 		if (RELOAD(CAST(struct task_struct, RELOAD(run.holder))->files))
 			return;
 	}
+}
+
+/* The task that has the files: the leader, or a thread if the leader has ended. */
+static __always_inline void find_holder(void)
+{
+	search_threads();
+	run.holder_start = CAST(struct task_struct, RELOAD(run.holder))->start_boottime;
 }
 
 /* Finds the table of the process, from the word run.at on. */
@@ -171,18 +177,38 @@ static __always_inline int has_same_table(void)
 	       (u64)RELOAD(CAST(struct files_struct, run.files)->fdt) == run.fdt;
 }
 
+/* Takes the table that the process has now: a larger copy of the last one, or another one, of which nothing was read. */
+static __always_inline void take_table(struct files_process *p)
+{
+	u64 files = run.files;
+
+	/* after an exit there is no table, and nothing is left to read */
+	find_table();
+	if (run.files && run.files != files)
+		p->state |= FILES_CHANGED;
+	if (++run.tries <= WORD_TRIES)
+		return;
+	p->state |= FILES_CHANGED;
+	run.at += 64;
+	run.tries = 0;
+}
+
 /* Goes on with a process in another run. */
 static __always_inline void continue_table(void)
 {
 	u32 owner = run.processes - 1;
 	struct files_process *p = bpf_map_lookup_elem(&processes, &owner);
+	u64 holder = run.holder, start = run.holder_start;
 
-	/* only of the leader it is known that it still exists */
-	if (!p || (run.holder == run.task && has_same_table()))
+	if (!p)
+		return;
+	/* only of the leader it is known that it still exists, and that it has its threads */
+	find_holder();
+	if (run.holder == holder && run.holder_start == start && has_same_table())
 		return;
 	if (run.begun)
 		drop_word(p);
-	find_table();
+	take_table(p);
 }
 
 /* Ends a word: it counts, or is read again. */
@@ -205,17 +231,10 @@ __noinline int end_word(void)
 		return 0;
 	}
 	drop_word(p);
-	if (!is_same) {
-		/* after an exit there is no table, and nothing is left to read */
-		find_table();
-		if (++run.tries <= WORD_TRIES)
-			return 0;
-		p->state |= FILES_CHANGED;
-		run.at += 64;
-		run.tries = 0;
-	} else {
+	if (is_same)
 		run.tries++;
-	}
+	else
+		take_table(p);
 	return 0;
 }
 
@@ -343,17 +362,17 @@ static __always_inline int step_table(void)
 		begin_word();
 	} else if (run.word && !WANTED(FILES_FILES | FILES_SOCKETS | FILES_GPUS) && !run.tries) {
 		count_word(run.fd + 8 * (u64)run.at, run.word);
-		run.units = UNITS;
+		return out_of_time(UNITS);
 	} else if (run.word) {
-		for (u32 i = 0; i < UNITS && run.word; i++) {
+		for (u32 i = 0; i < UNITS / UNITS_OF_RECORD && run.word && run.units < UNITS; i++) {
 			u32 bit = lowest(run.word);
 
+			run.units += UNITS_OF_RECORD;
 			run.word &= run.word - 1;
 			if (run.word)
 				touch_ahead(run.word);
 			read_descriptor(run.fd + 8 * (u64)(run.at + bit), run.at + bit, run.cloexec_word >> (bit & 63) & 1);
 		}
-		run.units = UNITS;
 	} else {
 		end_word();
 	}

@@ -13,7 +13,8 @@
 /* PATH_MAX: the kernel shows no longer path either. */
 #define MOST_TEXT 4096
 #define MOST_NAME 256
-#define MOST_COMPONENTS 1024
+/* The text has longer paths: no section takes long for one. */
+#define MOST_COMPONENTS 256
 #define PATH_TRIES 3
 
 /* Begins a text. Returns whether there is room for it. */
@@ -75,6 +76,9 @@ static __always_inline u64 go_up(void)
 {
 	u64 dentry = RELOAD(run.dentry), mount = RELOAD(run.mount), parent;
 	struct dentry *d = CAST(struct dentry, dentry);
+	u32 sequence;
+
+	run.units++;
 
 	if (dentry == run.root_dentry && mount == run.root_mount)
 		return AT_ROOT;
@@ -90,7 +94,9 @@ static __always_inline u64 go_up(void)
 		RELOAD(run.mount) = up + bpf_core_field_offset(struct mount, mnt);
 		return 0;
 	}
-	add_to_sum(RELOAD(d->d_seq.seqcount.sequence));
+	sequence = RELOAD(d->d_seq.seqcount.sequence);
+	run.is_renamed |= sequence & 1;
+	add_to_sum(sequence);
 	ordered();
 	parent = (u64)RELOAD(d->d_parent);
 	if (parent == dentry)
@@ -129,10 +135,9 @@ static __always_inline int put_path(u64 dentry, u64 mount)
 		run.text_at = run.text_end;
 		RELOAD(run.dentry) = dentry;
 		RELOAD(run.mount) = mount;
-		run.sum = 0;
+		run.sum = run.is_renamed = 0;
 		run.found = 1;
-		bpf_loop(MOST_COMPONENTS, read_component, 0, 0);
-		if (!run.found)
+		if (bpf_loop(MOST_COMPONENTS, read_component, 0, 0) >= MOST_COMPONENTS || !run.found)
 			return 0;
 		if (run.text_at == run.text_end && !put_before(0, 0, '/'))
 			return 0;
@@ -142,7 +147,7 @@ static __always_inline int put_path(u64 dentry, u64 mount)
 		RELOAD(run.mount) = mount;
 		run.sum = 0;
 		bpf_loop(MOST_COMPONENTS, check_component, 0, 0);
-		if (run.sum == sum)
+		if (run.sum == sum && !run.is_renamed)
 			return 1;
 	}
 	return 0;

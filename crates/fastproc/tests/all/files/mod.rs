@@ -323,8 +323,15 @@ fn a_thread_has_the_files_of_an_ended_leader() {
         .find(|&tid| tid != pid);
     let path = format!("/proc/{pid}/task/{}/fd", thread.expect("one lives"));
     let count = fs::read_dir(path).expect("its files").count();
-    for source in SOURCES {
-        let mut files = open(source, Fields::FILES | Fields::PATHS);
+    let fields = Fields::FILES | Fields::PATHS;
+    let in_short_sections = Files::builder()
+        .source(Some(Source::Bpf))
+        .fields(fields)
+        .section(Duration::ZERO);
+    let readers = SOURCES.map(|source| open(source, fields));
+    let readers = readers.into_iter();
+    for mut files in readers.chain([in_short_sections.open().expect("it opens")]) {
+        let source = files.source();
         let holder = process(files.snapshot().expect("a snapshot"), pid);
         assert!(holder.is_of_thread(), "{source}");
         let numbers = holder.files().filter(|file| file.descriptor().is_some());

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fastproc::files::{Address, Fields, Files, Source};
-use fastproc_testbed::{gate, needs};
+use fastproc_testbed::{gate, needs, own_process};
 
 use super::SOURCES;
 
@@ -49,6 +49,10 @@ fn rows(source: Source, port: u16, name: &[u8]) -> Vec<Row> {
 #[test]
 fn sockets_without_a_descriptor_are_those_of_the_text() {
     needs!(gate::bpf());
+    // Other tests open and close sockets.
+    if !own_process(sockets_without_a_descriptor_are_those_of_the_text) {
+        return;
+    }
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("it is bound").port();
     let connect = || TcpStream::connect(("127.0.0.1", port)).expect("the socket accepts");
