@@ -12,7 +12,7 @@ use super::{Answer, Collectors, Done, Wish, cgroups};
 use crate::{budget::cpu_time, user_events::chain, view::View};
 
 /// The sets of fields. Without files, only sockets or GPUs have records.
-const SETS: [Fields; COUNT] = [
+const SETS: [Fields; 6] = [
     Fields::empty(),
     Fields::SOCKETS,
     Fields::GPUS,
@@ -20,7 +20,8 @@ const SETS: [Fields; COUNT] = [
     Fields::FILES.union(Fields::PATHS),
     Fields::FILES.union(Fields::PATHS).union(Fields::SOCKETS),
 ];
-pub(super) const COUNT: usize = 6;
+/// The collectors for users come first. Root has others: a user's requests would keep their larger arrays in memory.
+pub(super) const COUNT: usize = 2 * SETS.len();
 /// The most descriptors of all collectors: a program and its maps.
 pub(super) const DESCRIPTORS: usize = COUNT * 32;
 
@@ -40,7 +41,15 @@ const OF_USER: Bounds = Bounds {
 const LONGEST: Duration = Duration::from_millis(200);
 
 /// Which collector reads these groups.
-pub(super) fn collector_of(groups: u32) -> usize {
+pub(super) fn collector_of(groups: u32, view: View) -> usize {
+    let of_root = match view {
+        View::All => SETS.len(),
+        View::Of(_) => 0,
+    };
+    of_root + set_of(groups)
+}
+
+fn set_of(groups: u32) -> usize {
     let has = |group| Fields::from_bits_retain(groups).contains(group);
     let of_others = if has(Fields::FILES) {
         4
@@ -53,7 +62,7 @@ pub(super) fn collector_of(groups: u32) -> usize {
 impl Collectors {
     pub(super) fn make_files(&mut self, wish: Wish) -> Done {
         let began = cpu_time();
-        let at = collector_of(wish.request.groups);
+        let at = collector_of(wish.request.groups, wish.view);
         let (viewer, bounds) = (Viewer::from(wish.view), bounds(wish.view));
         let mut walked = Instant::now();
         let shared = self.open_files(at, bounds).and_then(|files| {
@@ -86,7 +95,9 @@ impl Collectors {
             return Ok(files);
         }
         // Only by BPF: a file system of a user may never answer.
-        let builder = Files::builder().fields(SETS[at]).bounds(bounds);
+        let builder = Files::builder()
+            .fields(SETS[at % SETS.len()])
+            .bounds(bounds);
         let files = builder.source(Some(Source::Bpf)).open_at(None)?;
         Ok(opened.insert(files))
     }
@@ -130,7 +141,7 @@ mod tests {
     #[test]
     fn each_set_is_for_requests_with_its_groups() {
         for groups in 0..32 {
-            let set = SETS[collector_of(groups)];
+            let set = SETS[set_of(groups)];
             let asked = Fields::from_bits_retain(groups);
             for group in [Fields::FILES, Fields::SOCKETS] {
                 assert_eq!(set.contains(group), asked.contains(group), "{asked:?}");

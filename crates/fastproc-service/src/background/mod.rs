@@ -36,9 +36,9 @@ pub(crate) const DESCRIPTORS: usize = cgroups::DESCRIPTORS + files::DESCRIPTORS;
 const UNUSED: Duration = Duration::from_secs(600);
 
 /// Which collector reads for this request.
-pub(crate) fn collector_of(request: &Request) -> usize {
+pub(crate) fn collector_of(request: &Request, view: View) -> usize {
     match request.op {
-        Op::Files => cgroups::COUNT + files::collector_of(request.groups),
+        Op::Files => cgroups::COUNT + files::collector_of(request.groups, view),
         _ => cgroups::collector_of(request.groups),
     }
 }

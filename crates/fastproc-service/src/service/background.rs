@@ -84,7 +84,7 @@ impl Service {
             return None;
         }
         let of_view = &mut self.costs.cgroups[usize::from(waiting.view != View::All)];
-        of_view.get_mut(collector_of(&waiting.request))
+        of_view.get_mut(collector_of(&waiting.request, waiting.view))
     }
 
     pub(super) fn step_apart(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
@@ -95,7 +95,7 @@ impl Service {
             ..
         } = *waiting;
         let subject = Subject::of(request.op);
-        let at = collector_of(&request);
+        let at = collector_of(&request, view);
         let mut max_age = Duration::from_nanos(request.max_age_ns);
         if view != View::All {
             max_age = max_age.min(BELIEVED);

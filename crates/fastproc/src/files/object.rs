@@ -227,6 +227,10 @@ impl Bpf {
                 iterate(link.as_fd()).map_err(error::Error::Run)?;
             }
             let run = self.loaded.run.as_slice()[0];
+            // The arrays may have grown for a request with larger bounds.
+            if !is_within(&run, bounds) {
+                return Err(Error::TooMany);
+            }
             let fields = self.options.fields;
             let Some(capacity) = self.capacity.grown(&run, fields, self.most_records) else {
                 self.met = Met {
@@ -246,7 +250,8 @@ impl Bpf {
                 most = (self.most_records / run.processes.max(1)).max(LEAST_OF_PROCESS);
                 continue;
             }
-            let capacity = capacity.within(bounds);
+            // Whoever needed the larger arrays would have to load the program again.
+            let capacity = capacity.within(bounds).max(self.capacity);
             if capacity == self.capacity {
                 return Err(Error::TooMany);
             }
@@ -320,6 +325,11 @@ fn in_tables() -> u32 {
     sum
 }
 
+/// Whether no more was read than the bounds allow.
+fn is_within(run: &Run, bounds: Bounds) -> bool {
+    run.records.max(run.sockets) <= bounds.files && run.text <= bounds.text_bytes / PIECE
+}
+
 impl Capacity {
     /// A guess: processes share few files. So many sockets are listed besides.
     fn expected(fields: Fields, listed: u32) -> Self {
@@ -348,6 +358,16 @@ impl Capacity {
             sockets: self.sockets.min(bounds.files),
             pieces: self.pieces.min(bounds.text_bytes / PIECE),
             ..self
+        }
+    }
+
+    /// Room for both.
+    fn max(self, other: Self) -> Self {
+        Self {
+            processes: self.processes.max(other.processes),
+            records: self.records.max(other.records),
+            sockets: self.sockets.max(other.sockets),
+            pieces: self.pieces.max(other.pieces),
         }
     }
 
@@ -431,7 +451,52 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
+    use fastproc_testbed::{gate, needs};
+
     use super::*;
+    use crate::files::{Files, Reader, Source};
+
+    #[test]
+    fn bounds_hold_in_arrays_that_grew_for_a_request_without() {
+        needs!(gate::bpf());
+        let fields = Fields::FILES | Fields::SOCKETS;
+        let builder = Files::builder().fields(fields).source(Some(Source::Bpf));
+        let mut files = builder.open_at(None).expect("root may load the program");
+        let mut walk = |bounds| {
+            let Reader::Bpf(bpf) = &mut files.reader else {
+                panic!("another source");
+            };
+            let walked = bpf.walk(None, bounds);
+            (walked.map_err(|error| error.to_string()), bpf.capacity)
+        };
+        let (all, capacity) = walk(Bounds::default());
+        assert_eq!(all, Ok(()));
+        let few = Bounds {
+            files: 1,
+            ..Bounds::default()
+        };
+        // Nor does a request that is refused take the room away.
+        assert_eq!(walk(few), (Err(Error::TooMany.to_string()), capacity));
+    }
+
+    #[test]
+    fn names_and_sockets_count_as_descriptors_do() {
+        let bounds = Bounds {
+            files: 10,
+            text_bytes: 2 * PIECE,
+            ..Bounds::default()
+        };
+        let run = |records, sockets, text| Run {
+            records,
+            sockets,
+            text,
+            ..Run::default()
+        };
+        assert!(is_within(&run(10, 10, 2), bounds));
+        for more in [run(11, 0, 0), run(0, 11, 0), run(0, 0, 3)] {
+            assert!(!is_within(&more, bounds), "{more:?}");
+        }
+    }
 
     /// Any user can open many files with the longest names.
     #[test]
