@@ -30,7 +30,7 @@ const OF_ROOT: Bounds = Bounds {
 
 /// CPU time after which reading for a user is broken off. The library reads the files if it has no answer after half a
 /// second.
-pub(crate) const LONGEST: Duration = Duration::from_millis(400);
+pub(super) const LONGEST: Duration = Duration::from_millis(400);
 
 /// The groups that a reader is shown. It has the others from elsewhere, or not at all.
 fn asked(groups: u32) -> Fields {
@@ -58,7 +58,7 @@ impl Collectors {
         self.used[at] = opened.is_ok().then(Instant::now);
         // Without the time that opening has taken, which comes once.
         if wish.view != View::All {
-            bounds.until = cpu_time() + wish.longest_of_user;
+            bounds.until = cpu_time() + wish.longest;
         }
         let read = opened.and_then(|()| match wish.known {
             Some(generation) => Ok(generation),
@@ -199,7 +199,7 @@ mod tests {
             known: None,
             next: 1,
             most_of_user: 2,
-            longest_of_user: LONGEST,
+            longest: LONGEST,
         }
     }
 
@@ -294,9 +294,9 @@ mod tests {
             return;
         };
         let mut all = Collectors::default();
-        let of = |view, longest_of_user| Wish {
+        let of = |view, longest| Wish {
             most_of_user: OF_ROOT.cgroups,
-            longest_of_user,
+            longest,
             ..wish(view)
         };
         let at_once = of(USER, Duration::ZERO);

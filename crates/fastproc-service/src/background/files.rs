@@ -25,10 +25,10 @@ pub(super) const COUNT: usize = 2 * SETS.len();
 /// The most descriptors of all collectors: a program and its maps.
 pub(super) const DESCRIPTORS: usize = COUNT * 32;
 
-/// How much is read for root.
+/// How much is read for root. All its collectors and an answer take less than `MemoryMax=` of the unit.
 const OF_ROOT: Bounds = Bounds {
-    files: 1 << 22,
-    text_bytes: 256 << 20,
+    files: 1 << 19,
+    text_bytes: 32 << 20,
     until: Duration::MAX,
 };
 /// How much is read for a user: of its own processes, for the others are only counted.
@@ -37,8 +37,13 @@ const OF_USER: Bounds = Bounds {
     text_bytes: 8 << 20,
     until: Duration::MAX,
 };
-/// CPU time after which reading for a user is broken off.
-const LONGEST: Duration = Duration::from_millis(200);
+/// CPU time after which reading for this view is broken off. Root waits for longer, but others wait for its turn to end.
+pub(super) fn longest(view: View) -> Duration {
+    match view {
+        View::All => Duration::from_secs(4),
+        View::Of(_) => Duration::from_millis(200),
+    }
+}
 
 /// Which collector reads these groups.
 pub(super) fn collector_of(groups: u32, view: View) -> usize {
@@ -68,10 +73,7 @@ impl Collectors {
         let shared = self.open_files(at, bounds).and_then(|files| {
             walked = Instant::now();
             // Without the time that opening has taken, which comes once.
-            let until = match wish.view {
-                View::All => Duration::MAX,
-                View::Of(_) => cpu_time() + LONGEST,
-            };
+            let until = cpu_time() + wish.longest;
             files.share(&viewer, Bounds { until, ..bounds })
         });
         let place = cgroups::COUNT + at;
@@ -136,7 +138,33 @@ fn answer_of(shared: Shared, wish: Wish) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use fastproc::source::service::wire::{Op, Request};
+    use fastproc_testbed::{gate, needs};
+
     use super::*;
+
+    #[test]
+    fn reading_that_takes_too_long_is_broken_off_for_root_and_for_users() {
+        needs!(gate::bpf());
+        let mut all = Collectors::default();
+        let mut used = None;
+        for view in [View::All, View::of_user(54_321)] {
+            let wish = |longest| Wish {
+                view,
+                request: Request::new(Op::Files),
+                known: None,
+                next: 1,
+                most_of_user: 0,
+                longest,
+            };
+            let done = all.make(wish(Duration::ZERO));
+            assert_eq!(done.answer.err(), Some(Status::Busy), "{view:?}");
+            assert!(all.make(wish(Duration::from_secs(3600))).answer.is_ok());
+            // A user's request keeps none of root's arrays alive.
+            let of_root = all.used[cgroups::COUNT + collector_of(0, View::All)];
+            assert_eq!(*used.get_or_insert(of_root), of_root);
+        }
+    }
 
     #[test]
     fn each_set_is_for_requests_with_its_groups() {

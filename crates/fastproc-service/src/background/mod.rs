@@ -24,7 +24,7 @@ use fastproc::{
     source::service::wire::{Op, Request, Status},
 };
 
-pub(crate) use self::{answer::Answer, cgroups::LONGEST};
+pub(crate) use self::answer::Answer;
 use crate::view::View;
 
 /// The number of collectors, those of cgroups first.
@@ -43,6 +43,14 @@ pub(crate) fn collector_of(request: &Request, view: View) -> usize {
     }
 }
 
+/// The most CPU time of a thread for this request.
+pub(crate) fn longest(request: &Request, view: View) -> Duration {
+    match request.op {
+        Op::Files => files::longest(view),
+        _ => cgroups::LONGEST,
+    }
+}
+
 /// What a thread is to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
@@ -54,8 +62,8 @@ pub(crate) struct Wish {
     pub(crate) next: u64,
     /// The most cgroups that users are shown.
     pub(crate) most_of_user: usize,
-    /// The most CPU time for a user's cgroups.
-    pub(crate) longest_of_user: Duration,
+    /// The most CPU time for open files, and for a user's cgroups.
+    pub(crate) longest: Duration,
 }
 
 /// What a thread has done.

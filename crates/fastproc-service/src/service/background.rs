@@ -13,7 +13,7 @@ use super::{
     schedule::{Step, Waiting},
 };
 use crate::{
-    background::{Answer, Background, Done, LONGEST, Progress, Wish, collector_of},
+    background::{Answer, Background, Done, Progress, Wish, collector_of, longest},
     budget::{Budget, cpu_time},
     buffers::{Contents, Subject},
     exits::Range,
@@ -135,7 +135,7 @@ impl Service {
             known,
             next: self.apart(subject).thread.next_generation(),
             most_of_user: self.most_cgroups,
-            longest_of_user: LONGEST,
+            longest: longest(&request, view),
         };
         let done = Arc::clone(&self.work_done);
         let apart = self.apart(subject);
