@@ -95,6 +95,7 @@ pub struct Service {
     budget: Budget,
     /// What all users have made costs each of them, so it is apart.
     cgroup_budget: Budget,
+    files_budget: Budget,
     buffers: Buffers,
     clients: HashMap<u64, Client>,
     /// Readers that are not yet known to be entitled to answers.
@@ -154,6 +155,7 @@ impl Service {
             exits_linger: settings.exits_linger,
             budget: Budget::new(settings.cpu_of_user),
             cgroup_budget: Budget::new(settings.cpu_of_user),
+            files_budget: Budget::new(settings.cpu_of_user),
             buffers: Buffers::new(first, settings.memory()),
             clients: HashMap::new(),
             unproven: BTreeSet::new(),

@@ -19,6 +19,8 @@ pub(crate) struct Counted {
     pub(crate) texts_refused: u64,
     /// Requests for cgroups that were refused because there are too many of them.
     pub(crate) cgroups_refused: u64,
+    /// Requests for open files that were refused, but not because of the user's own.
+    pub(crate) files_refused: u64,
     /// How often accepting was paused.
     pub(crate) pauses: u64,
     pub(crate) refusals: BTreeMap<String, u64>,
@@ -59,6 +61,8 @@ pub(crate) struct Report<'a> {
     pub(crate) pauses_total: u64,
     /// Requests for cgroups that were refused because there are too many of them, whoever made them.
     pub(crate) cgroups_refused_total: u64,
+    /// Requests for open files that were refused because reading those of all users took too long.
+    pub(crate) files_refused_total: u64,
     pub(crate) refusals_total: &'a BTreeMap<String, u64>,
     pub(crate) collectors: Vec<CollectorReport>,
     pub(crate) texts: TextsReport,

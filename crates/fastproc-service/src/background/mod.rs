@@ -73,6 +73,8 @@ pub(crate) struct Done {
     pub(crate) answer: Result<Answer, Status>,
     /// What failed, for whoever runs the service.
     pub(crate) reason: Option<String>,
+    /// Whether it failed because of what the user itself has.
+    pub(crate) is_own: bool,
     /// Whether it is of an earlier snapshot.
     pub(crate) was_known: bool,
     /// CPU time of making the snapshot, and of all.

@@ -1,5 +1,5 @@
 //! Requests for cgroups and for open files. They are charged and take turns as snapshots of processes do, each in an order of
-//! its own, and a thread reads for each kind, one request at a time. Cgroups have a budget of their own.
+//! its own, and a thread reads for each kind, one request at a time. Each kind has a budget of its own.
 
 use std::{sync::Arc, time::Duration, time::Instant};
 
@@ -73,6 +73,7 @@ impl Service {
     pub(super) fn budget_for(&mut self, subject: Subject) -> &mut Budget {
         match subject {
             Subject::Cgroups => &mut self.cgroup_budget,
+            Subject::Files => &mut self.files_budget,
             _ => &mut self.budget,
         }
     }
@@ -162,16 +163,20 @@ impl Service {
         let Waiting {
             client, request, ..
         } = waiting;
+        let is_own = done.as_ref().is_some_and(|done| done.is_own);
         let done = done.map_or(Err(Status::Failed), |done| self.use_done(&waiting, done));
         let answer = match done {
             Ok(answer) => answer,
-            // It is the user that has too many files itself.
-            Err(Status::Busy) if subject == Subject::Files => {
+            Err(Status::Busy) if is_own => {
                 return self.refuse_for(client, Reason::OverBudget);
             }
             Err(status) => {
                 // That there are too many may be another user's doing, so nobody is blamed.
-                self.counted.cgroups_refused += u64::from(status == Status::Busy);
+                let refused = match subject {
+                    Subject::Files => &mut self.counted.files_refused,
+                    _ => &mut self.counted.cgroups_refused,
+                };
+                *refused += u64::from(status == Status::Busy);
                 self.refuse(client, status);
                 return;
             }

@@ -39,6 +39,7 @@ impl Service {
             users: self.user_events.users(),
             pauses_total: self.counted.pauses,
             cgroups_refused_total: self.counted.cgroups_refused,
+            files_refused_total: self.counted.files_refused,
             refusals_total: &self.counted.refusals,
             collectors: self
                 .field_sets

@@ -273,6 +273,43 @@ fn cgroups_are_read_first_for_whom_they_were_not_read_for_the_longest_time() {
     drop((waiting, others));
 }
 
+fn refused(is_own: bool) -> crate::background::Done {
+    crate::background::Done {
+        generation: 0,
+        answer: Err(Status::Busy),
+        reason: None,
+        is_own,
+        was_known: false,
+        read: Duration::ZERO,
+        cpu: Duration::from_secs(3600),
+    }
+}
+
+/// Each walk counts the descriptors of all processes, and anybody may have large tables.
+#[test]
+fn files_that_take_too_long_blame_no_user_and_cost_no_snapshot_of_processes() {
+    let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
+    for (at, is_own) in [(0, false), (1, true)] {
+        service.waiting.clear();
+        let other = ask_for_cgroups(&mut service, at, USER);
+        service.files.reads_for = service.waiting.pop().map(|mut waiting| {
+            waiting.request.op = Op::Files;
+            waiting
+        });
+        let thread = service.files.thread.hold();
+        let sent = thread.send((Box::default(), refused(is_own)));
+        sent.expect("it is awaited");
+        service.finish_apart(Subject::Files);
+        assert_eq!(answered(&[other]), 1);
+        assert_eq!(service.user_events.users().len(), usize::from(is_own));
+        assert_eq!(service.counted.files_refused, 1);
+    }
+    let now = Instant::now();
+    assert!(!service.files_budget.allows(USER, Duration::ZERO, now));
+    assert!(service.budget.allows(USER, Duration::ZERO, now));
+    drop(others);
+}
+
 /// That there are too many cgroups may be another user's doing.
 #[test]
 fn too_many_cgroups_blame_no_user() {
@@ -287,15 +324,7 @@ fn too_many_cgroups_blame_no_user() {
     };
     service.costs.cgroups[1][0] = before;
     let thread = service.cgroups.thread.hold();
-    let done = crate::background::Done {
-        generation: 0,
-        answer: Err(Status::Busy),
-        reason: None,
-        was_known: false,
-        read: Duration::ZERO,
-        cpu: Duration::from_secs(3600),
-    };
-    let sent = thread.send((Box::default(), done));
+    let sent = thread.send((Box::default(), refused(false)));
     sent.expect("it is awaited");
     service.finish_apart(Subject::Cgroups);
     assert_eq!(answered(&[other]), 1);

@@ -45,9 +45,13 @@ pub enum Error {
         capacity: u32,
     },
 
-    /// There are more open files than the reader may have read, or reading them takes too long.
+    /// There are more open files than the reader may have read.
     #[error("there are too many open files; read those of single processes")]
     TooMany,
+
+    /// Reading takes longer than the reader may have it take, be it because of the files of others.
+    #[error("reading all open files takes too long; read those of single processes")]
+    TooLong,
 
     /// The service reads another `/proc`.
     #[error(

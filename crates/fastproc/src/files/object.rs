@@ -218,7 +218,7 @@ impl Bpf {
             };
             while self.loaded.run.as_slice()[0].done == 0 {
                 if bounds.are_over() {
-                    return Err(Error::TooMany);
+                    return Err(Error::TooLong);
                 }
                 run(self.loaded.program.as_fd(), &mut [])?;
             }
