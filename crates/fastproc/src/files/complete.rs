@@ -57,10 +57,11 @@ pub(super) fn complete(
             let Seen::Open(seen, name) = folders.read(record.fd, fields, &mut text) else {
                 continue;
             };
+            let has_name = u32::from(seen.state) & NO_TEXT == 0;
             let Some(new) = completed(record, seen, || is_named(record, tables, &name)) else {
                 continue;
             };
-            if fields.contains(Fields::PATHS) && room >= name.len() {
+            if has_name && fields.contains(Fields::PATHS) && room >= name.len() {
                 room -= name.len();
                 names.insert(at as u32, name.into());
             }
@@ -82,7 +83,9 @@ fn completed(record: &Record, seen: Record, is_named: impl Fn() -> bool) -> Opti
         dev: seen.dev,
         ino: seen.ino,
         size: seen.size,
-        state: (record.state | STATED as u8 | seen.state & DELETED as u8) & !(NO_TEXT as u8),
+        state: record.state & !(NO_TEXT as u8)
+            | STATED as u8
+            | seen.state & (DELETED | NO_TEXT) as u8,
         ..*record
     })
 }

@@ -3,11 +3,12 @@
 use rustix::{
     fd::OwnedFd,
     fs::{AtFlags, Mode, OFlags, Stat, openat, readlinkat, statat},
+    io::Errno,
 };
 
 use super::{
     groups::{Fields, Kind},
-    object::layout::{DELETED, Record, STATED, WHOLE},
+    object::layout::{DELETED, NO_TEXT, Record, STATED, WHOLE},
     snapshot::Device,
 };
 use crate::base::{frozen, whole_file::read_whole};
@@ -19,7 +20,7 @@ const DELETED_SUFFIX: &[u8] = b" (deleted)";
 /// A descriptor, and its name.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// It is open.
+    /// It is open. Without a name it has the state `NO_TEXT`.
     Open(Record, Vec<u8>),
     /// It is not, or the kernel does not show it, or it changed whenever it was read.
     Unknown,
@@ -53,8 +54,8 @@ pub(super) fn read_descriptor(
         {
             return Seen::Unknown;
         }
-        let again = readlinkat(descriptors, entry.as_str(), Vec::new());
-        if again.is_ok_and(|again| again.to_bytes() == name) {
+        let again = read_name(descriptors, &entry);
+        if again.is_some_and(|again| again.unwrap_or_default() == name) {
             return Seen::Open(record, name);
         }
     }
@@ -74,19 +75,32 @@ fn follow() -> AtFlags {
     frozen::folder().map_or(AtFlags::empty(), |_| AtFlags::SYMLINK_NOFOLLOW)
 }
 
+/// The name of an open descriptor. Inside, `None`: it is a path that is too long for the kernel to show.
+fn read_name(folder: &OwnedFd, entry: &str) -> Option<Option<Vec<u8>>> {
+    match readlinkat(folder, entry, Vec::new()) {
+        Ok(name) => Some(Some(name.into_bytes())),
+        Err(Errno::NAMETOOLONG) => Some(None),
+        Err(_) => None,
+    }
+}
+
+/// Stands for a path that is not known.
+const SOME_PATH: &[u8] = b"/";
+
 /// What a descriptor is, for a count. Of objects without a path the name says it.
 fn read_kind(descriptors: &OwnedFd, entry: &str) -> Option<Kind> {
-    let name = readlinkat(descriptors, entry, Vec::new()).ok()?;
-    let of_object = kind_of_object(name.to_bytes());
-    of_object.or_else(|| {
+    let name = read_name(descriptors, entry)?;
+    let name = name.as_deref().unwrap_or(SOME_PATH);
+    kind_of_object(name).or_else(|| {
         let stat = statat(descriptors, entry, follow()).ok()?;
-        Some(kind(name.to_bytes(), stat.st_mode))
+        Some(kind(name, stat.st_mode))
     })
 }
 
 fn read_link(folder: &OwnedFd, entry: &str, number: u32) -> Option<(Record, Vec<u8>)> {
-    let name = readlinkat(folder, entry, Vec::new()).ok()?.into_bytes();
+    let name = read_name(folder, entry)?;
     let stat = statat(folder, entry, follow()).ok()?;
+    let shown = name.as_deref().unwrap_or(SOME_PATH);
     let device = |number| Device::from_stat(number).to_kernel();
     let mut record = Record {
         ino: stat.st_ino,
@@ -95,14 +109,18 @@ fn read_link(folder: &OwnedFd, entry: &str, number: u32) -> Option<(Record, Vec<
         dev: device(stat.st_dev),
         rdev: device(stat.st_rdev),
         mode: stat.st_mode,
-        kind: kind(&name, stat.st_mode).number(),
-        state: (STATED | WHOLE) as u8,
+        kind: kind(shown, stat.st_mode).number(),
+        state: (STATED | if name.is_some() { WHOLE } else { NO_TEXT }) as u8,
         ..Record::default()
     };
-    if is_deleted(&name, &stat) {
+    let is_deleted = match &name {
+        Some(name) => is_deleted(name, &stat),
+        None => record.kind == Kind::File.number() && stat.st_nlink == 0,
+    };
+    if is_deleted {
         record.state |= DELETED as u8;
     }
-    Some((record, name))
+    Some((record, name.unwrap_or_default()))
 }
 
 /// Adds the position and the flags.

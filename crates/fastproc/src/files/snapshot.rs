@@ -320,17 +320,18 @@ impl<'a> File<'a> {
         has_position.then_some(self.record.pos)
     }
 
-    /// Whether its path was removed. `None`: paths were not asked for.
+    /// Whether its path was removed. `None`: paths were not asked for, or it is not known.
     pub fn is_deleted(self) -> Option<bool> {
         let has_path = !matches!(
             self.kind(),
             Kind::Socket | Kind::Pipe | Kind::Anonymous | Kind::Namespace | Kind::Pidfd
         );
-        if !self.is_read() || has_path && !self.has_text() {
+        let is_deleted = self.state() & DELETED != 0;
+        if !self.is_read() || has_path && !is_deleted && !self.has_text() {
             return None;
         }
         let has_folder = self.state() & ROOTLESS == 0;
-        Some(has_path && (self.state() & DELETED != 0 || !has_folder))
+        Some(has_path && (is_deleted || !has_folder))
     }
 
     /// Appends its name as readlink(2) of `/proc/PID/fd/N` says it: a path, or `socket:[1]`. A path is that in the mount

@@ -11,16 +11,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fastproc_testbed::Folder;
+use fastproc::files::{Fields, Kind, Slot, Source};
+use fastproc_testbed::{Folder, gate, needs, own_process};
 use rustix::{
     event::{EventfdFlags, epoll, eventfd},
-    fs::{CWD, FileType, MemfdFlags, Mode, OFlags, memfd_create, mknodat, open},
+    fs::{
+        AtFlags, CWD, FileType, MemfdFlags, Mode, OFlags, memfd_create, mkdirat, mknodat, open,
+        openat, unlinkat,
+    },
     io::{FdFlags, dup, fcntl_setfd},
     net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, listen, socket, socketpair},
     pipe::pipe,
     process::{Pid, PidfdFlags, getpid, pidfd_open},
     time::{TimerfdClockId, TimerfdFlags, timerfd_create},
 };
+
+use super::{SOURCES, by_number, own_pid, process};
 
 /// Descriptors, each with what it is.
 pub struct Odd {
@@ -157,5 +163,44 @@ impl Odd {
     pub fn number(&self, what: &str) -> u32 {
         let found = self.all.iter().find(|(name, _)| *name == what);
         found.expect("it was opened").1.as_raw_fd() as u32
+    }
+}
+
+/// The kernel shows no path of more than 4096 bytes.
+#[test]
+fn a_path_that_is_too_long_is_not_known() {
+    needs!(gate::bpf());
+    if !own_process(a_path_that_is_too_long_is_not_known) {
+        return;
+    }
+    let folder = Folder::new("long-path");
+    let name = "d".repeat(250);
+    let top = file(&folder, OFlags::RDONLY);
+    let deep = (0..17).fold(top, |above, _| {
+        mkdirat(&above, &*name, Mode::RWXU).expect("the folder is new");
+        openat(&above, &*name, OFlags::RDONLY, Mode::empty()).expect("it exists")
+    });
+    let regular = || {
+        let mut files = super::open(Source::Procfs, Fields::empty());
+        let snapshot = files.snapshot().expect("a snapshot");
+        process(snapshot, own_pid()).count(Kind::File)
+    };
+    let before = regular();
+    let flags = OFlags::CREATE | OFlags::RDWR;
+    let held = openat(&deep, "file", flags, Mode::RUSR).expect("the folder is new");
+    assert_eq!(regular(), before.map(|count| count + 1));
+    let slot = Slot::Descriptor(held.as_raw_fd() as u32);
+    for deleted in [None, Some(true)] {
+        if deleted.is_some() {
+            unlinkat(&deep, "file", AtFlags::empty()).expect("it exists");
+        }
+        for source in SOURCES {
+            let mut files = super::open(source, Fields::all());
+            let holder = process(files.snapshot().expect("a snapshot"), own_pid());
+            let found = by_number(holder)[&slot];
+            let told = (found.kind(), found.is_deleted(), found.size());
+            assert_eq!(told, (Kind::File, deleted, Some(0)), "{source}");
+            assert!(!found.write_name(&mut Vec::new()), "{source}");
+        }
     }
 }
