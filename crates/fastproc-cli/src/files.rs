@@ -110,8 +110,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let table = Table::open(&args.table, needs)?;
     let is_wanted = |row: &Row<'_>| {
-        let held = |file| holds.iter().any(|holds| holds.is_by(file));
-        holds.is_empty() || row.file.is_some_and(held)
+        let is_held = |(holder, file)| holds.iter().any(|holds| holds.is_by(holder, file));
+        holds.is_empty() || row.holder.zip(row.file).is_some_and(is_held)
     };
     match &args.lsof {
         Some(letters) => table.write_with(is_wanted, |rows, lookup, output| {

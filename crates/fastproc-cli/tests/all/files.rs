@@ -4,10 +4,11 @@ use std::{
     fs::{self, File},
     io::{Read, Write},
     net::TcpListener,
+    os::unix::fs::MetadataExt,
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::{Folder, gate, wait_until};
+use fastproc_testbed::{Folder, gate, needs, wait_until};
 use serde_json::Value;
 
 use crate::common::{output, run};
@@ -83,6 +84,56 @@ fn files_answers_its_questions() {
         assert!(lines.starts_with(&format!("p{pid}\nf")), "{lines}");
         assert!(lines.contains(&of_file), "{source}: {lines}");
     }
+}
+
+/// A removed file has a successor, and another process mounts its own file system over the folder.
+#[test]
+fn a_path_is_a_file_and_not_a_name() {
+    let folder = Folder::new("cli-files-path");
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let create = |name: &str| File::create(path(name)).expect("there is room");
+    let removed = create("a");
+    fs::remove_file(path("a")).expect("the file exists");
+    let new = create("a");
+    let inode = |file: &File| file.metadata().expect("it is open").ino();
+    let pid = std::process::id();
+    let own = format!("pid == {pid}");
+    let below = folder.to_string_lossy();
+    let inodes = |source: &str, path: &str, filter: &str| -> Vec<Option<u64>> {
+        let found = rows(&["files", source, "--path", path, "--filter", filter]);
+        found.iter().map(|row| row["inode"].as_u64()).collect()
+    };
+    for source in sources() {
+        let source = format!("--source={source}");
+        let expected = [Some(inode(&new))];
+        assert_eq!(inodes(&source, &path("a"), &own), expected, "{source}");
+        let mut found = inodes(&source, &below, &own);
+        found.sort_unstable();
+        let mut expected = [&removed, &new].map(|file| Some(inode(file)));
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{source}");
+    }
+    needs!(gate::root(), gate::programs(&["unshare", "mount"]));
+    let script = r#"mount -t tmpfs none "$0" && exec 3>"$0/a" 4>"$0/b" && rm "$0/b" && exec cat"#;
+    let mut other = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, &below])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("unshare is there");
+    let of_other = other.id();
+    wait_until("cat to run", || {
+        fs::read(format!("/proc/{of_other}/comm")).is_ok_and(|name| name == b"cat\n")
+    });
+    let of_other = format!("pid == {of_other}");
+    for source in sources() {
+        let source = format!("--source={source}");
+        for path in [&path("a"), &*below] {
+            let found = run(&["files", &source, "--path", path, "--filter", &of_other]);
+            assert_eq!(found.status.code(), Some(1), "{source} {path}");
+        }
+    }
+    drop(other.stdin.take());
+    other.wait().expect("cat ends with its input");
 }
 
 #[test]
