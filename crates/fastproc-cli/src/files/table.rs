@@ -6,10 +6,11 @@ use std::{
 };
 
 use clap::ValueEnum;
-use fastproc::files::{self, Fields, Files};
+use fastproc::files::{self, Fields, Files, Holder, Snapshot};
 use fastproc_columns::files::{
     self as columns, Column, Each, Filter, Lookup, OpenFiles, Row, Rows, Sort,
 };
+use rustix::process::geteuid;
 
 use crate::{
     NO,
@@ -35,6 +36,12 @@ pub struct Common {
     /// Read open files from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
+}
+
+impl Common {
+    fn pids(&self) -> impl Iterator<Item = u32> {
+        self.pids.iter().flat_map(|list| list.0.iter().copied())
+    }
 }
 
 /// Where open files are read from.
@@ -111,8 +118,7 @@ impl<'a> Table<'a> {
         let of_columns: Fields = columns.iter().map(|column| column.needs).collect();
         let of_filter = filter.as_ref().map_or(Fields::empty(), Filter::needs);
         let of_sort = sort.as_ref().map_or(Fields::empty(), Sort::needs);
-        let pids = args.pids.iter().flat_map(|list| list.0.iter().copied());
-        let pids: Vec<u32> = pids.collect();
+        let pids: Vec<u32> = args.pids().collect();
         let files = Files::builder()
             .fields(groups | needs.fields | of_columns | of_filter | of_sort)
             .source(args.source.kind())
@@ -198,8 +204,9 @@ impl<'a> Table<'a> {
         let about = (source, snapshot.began_ns(), self.each);
         write(about, &rows, &mut lookup, &mut output).map_err(OutputError::from)?;
         output.finish()?;
-        let hidden = snapshot.processes().filter(|holder| holder.is_hidden());
-        self.say_hidden(hidden.count());
+        if !self.args.rows.quiet {
+            self.say_what_is_missing(snapshot);
+        }
         Ok(if rows.is_empty() {
             ExitCode::from(NO)
         } else {
@@ -207,16 +214,67 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Says on a terminal that not all processes show their files to this user.
-    fn say_hidden(&self, count: usize) {
-        let is_told = self.args.rows.quiet || self.each == Each::Process;
+    /// Says which of the named processes have no rows for another reason than the filter; without names, on a terminal, how many
+    /// processes do not show their files to this user.
+    fn say_what_is_missing(&self, snapshot: Snapshot<'_>) {
+        let named: Vec<u32> = self.args.pids().collect();
+        for &pid in &named {
+            let found = snapshot.processes().find(|holder| holder.pid() == pid);
+            if let Some(missing) = self.missing(pid, found) {
+                say(&missing);
+            }
+        }
+        let is_told = !named.is_empty() || self.each == Each::Process;
         let is_table = self.args.rows.written.format() == Format::Table;
-        if count > 0 && !is_told && is_table && terminal::shows_errors() {
-            // Nothing can be reported if standard error is closed.
-            let _ = writeln!(
-                io::stderr(),
-                "fastproc: not shown: the files of {count} processes of other users; run as root to see them"
-            );
+        if is_told || !is_table || !terminal::shows_errors() {
+            return;
+        }
+        let hidden = snapshot.processes().filter(|holder| holder.is_hidden());
+        let processes = match hidden.count() {
+            0 => return,
+            1 => "1 process".to_owned(),
+            count => format!("{count} processes"),
+        };
+        say(&format!(
+            "not shown: the files of {processes}; {}",
+            remedy()
+        ));
+    }
+
+    /// Why a process that was named has no rows.
+    fn missing(&self, pid: u32, found: Option<Holder<'_>>) -> Option<String> {
+        let Some(holder) = found else {
+            return Some(format!("there is no process {pid}"));
+        };
+        let (what, is_empty) = match self.each {
+            Each::Process => return None,
+            Each::File => ("open files", holder.files().len() == 0),
+            Each::Socket => (
+                "sockets",
+                !holder.files().any(|file| file.socket().is_some()),
+            ),
+        };
+        if holder.is_hidden() {
+            Some(format!(
+                "not shown: the files of process {pid}; {}",
+                remedy()
+            ))
+        } else {
+            is_empty.then(|| format!("process {pid} has no {what}"))
         }
     }
+}
+
+/// What to do to see the files of a process that the kernel hides.
+fn remedy() -> &'static str {
+    if geteuid().is_root() {
+        "the kernel denies them to this process, although it is root's"
+    } else {
+        "run as root to see them"
+    }
+}
+
+fn say(message: &str) {
+    // Nothing can be reported if standard error is closed.
+    let _ = writeln!(io::stderr(), "fastproc: {message}");
 }

@@ -225,6 +225,36 @@ fn an_empty_result_and_a_mistake_have_their_own_statuses() {
 }
 
 #[test]
+fn a_process_that_was_named_is_not_left_out_in_silence() {
+    // Larger than any pid, and a process of which no socket is open.
+    let none = "4194304";
+    let child = Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = child.expect("cat is everywhere");
+    let of_child = child.id().to_string();
+    for (command, pid, says) in [
+        ("files", none, format!("there is no process {none}")),
+        ("sockets", none, format!("there is no process {none}")),
+        (
+            "sockets",
+            &of_child,
+            format!("process {of_child} has no sockets"),
+        ),
+    ] {
+        let output = run(&[command, pid, "--json"]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(error, format!("fastproc: {says}\n"), "{command} {pid}");
+        let quiet = run(&[command, pid, "--json", "--quiet"]);
+        assert_eq!(quiet.stderr, b"", "{command} {pid}");
+    }
+    drop(child.stdin.take());
+    child.wait().expect("cat ends with its input");
+}
+
+#[test]
 fn ps_finds_who_listens() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
