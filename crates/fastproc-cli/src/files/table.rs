@@ -93,6 +93,11 @@ impl Default for Needs {
     }
 }
 
+/// A field that rows of processes do not have.
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is no field of --count, whose rows are processes and not descriptors")]
+struct NotOfProcess(&'static str);
+
 /// An opened command.
 #[derive(Debug)]
 pub struct Table<'a> {
@@ -110,6 +115,14 @@ impl<'a> Table<'a> {
         let filter = args.rows.filter_and(needs.filter);
         let by_default = needs.sort.map(str::parse::<Sort>).transpose()?;
         let sort = args.rows.sort.clone().or(by_default);
+        if needs.each == Each::Process {
+            let of_filter = filter.iter().flat_map(Filter::fields);
+            let of_sort = sort.iter().flat_map(Sort::fields);
+            let mut all = columns.iter().copied().chain(of_filter).chain(of_sort);
+            if let Some(other) = all.find(|column| !columns::is_of_process(column)) {
+                return Err(NotOfProcess(other.name).into());
+            }
+        }
         let groups = match needs.each {
             Each::File => Fields::FILES,
             Each::Socket => Fields::SOCKETS,

@@ -214,6 +214,14 @@ fn an_empty_result_and_a_mistake_have_their_own_statuses() {
             "cannot look up /no/such/file",
         ),
         (&["files", "--filter", "nmae == x"], "did you mean 'name'?"),
+        (
+            &["files", "--count", "-o", "pid,fd"],
+            "'fd' is no field of --count",
+        ),
+        (
+            &["files", "--count", "--filter", "kind == file"],
+            "'kind' is no field of --count",
+        ),
         (&["files", "x"], "'x' is not a process id"),
         (&["sockets", "--port", "70000"], "70000"),
     ] {

@@ -87,6 +87,11 @@ pub fn defaults(each: Each) -> Vec<&'static Column> {
     names.split(',').flat_map(find).collect()
 }
 
+/// Whether rows of processes have a field: it is one of the process, or a sum over its files.
+pub fn is_of_process(column: &Column) -> bool {
+    column.needs.is_empty() || ["gpu_memory", "gpu_time"].contains(&column.name)
+}
+
 /// Finds a field by its name, alias, key or heading, in letters of either case.
 ///
 /// # Errors
@@ -112,6 +117,18 @@ mod tests {
         }
         let counts = [Each::File, Each::Process, Each::Socket].map(|each| defaults(each).len());
         assert_eq!(counts, [11, 8, 10]);
+    }
+
+    #[test]
+    fn rows_of_processes_lack_what_only_a_descriptor_has() {
+        assert!(defaults(Each::Process).into_iter().all(is_of_process));
+        let of_process = |name| is_of_process(find(name).expect("a field"));
+        assert!(of_process("gpu_time") && of_process("container"));
+        assert!(
+            !["fd", "kind", "deleted", "gpu_client", "netid"]
+                .map(of_process)
+                .contains(&true)
+        );
     }
 
     #[test]
