@@ -2,10 +2,11 @@
 
 use std::{
     io::{self, Write},
+    net::IpAddr,
     str::FromStr,
 };
 
-use fastproc::files::{Fields, File, Kind, Slot, Socket};
+use fastproc::files::{Address, Fields, File, Kind, Slot, Socket};
 use fastproc_columns::{
     Value,
     escape::escape,
@@ -22,6 +23,10 @@ pub struct Letters(Vec<u8>);
 pub struct UnknownLetter(char);
 
 const KNOWN: &str = "pcuLfatDisonPT";
+/// `AF_UNIX` and so on.
+const UNIX: u8 = 1;
+const INET: u8 = 2;
+const INET6: u8 = 10;
 /// Ends values with a zero byte, and rows with a line end.
 const ZERO: u8 = b'0';
 
@@ -50,7 +55,7 @@ impl Letters {
         if [b'D', b'i', b's'].iter().any(|&letter| self.has(letter)) {
             fields |= Fields::STAT;
         }
-        if self.has(b'P') || self.has(b'T') {
+        if [b'P', b'T', b't'].iter().any(|&letter| self.has(letter)) {
             fields |= Fields::SOCKETS;
         }
         fields
@@ -108,15 +113,96 @@ fn type_name(file: File<'_>) -> &'static str {
         Kind::Fifo | Kind::Pipe => "FIFO",
         Kind::Anonymous | Kind::Pidfd => "a_inode",
         Kind::Link => "LINK",
-        Kind::Socket | Kind::Bound => match file.socket().map(Socket::family) {
-            Some(2) => "IPv4",
-            Some(10) => "IPv6",
-            Some(1) => "unix",
-            Some(16) => "netlink",
-            _ => "sock",
-        },
+        Kind::Socket | Kind::Bound => file.socket().map_or("sock", socket_type_name),
         _ => "unknown",
     }
+}
+
+fn socket_type_name(socket: Socket<'_>) -> &'static str {
+    let is_raw = socket.netid() == "raw";
+    match socket.family() {
+        _ if !is_listed(socket) => "sock",
+        INET if is_raw => "raw",
+        INET => "IPv4",
+        INET6 if is_raw => "raw6",
+        INET6 => "IPv6",
+        UNIX => "unix",
+        16 => "netlink",
+        17 => "pack",
+        _ => "sock",
+    }
+}
+
+fn is_inet(socket: Socket<'_>) -> bool {
+    matches!(socket.family(), INET | INET6)
+}
+
+/// Whether the tables of /proc/net have it, from which lsof reads: not if it has no port, nor TCP before it connects or listens.
+fn is_listed(socket: Socket<'_>) -> bool {
+    let is_open_tcp = socket.netid() == "tcp" && socket.state_name() == "UNCONN";
+    let has_port = || socket.local().and_then(Address::port) != Some(0);
+    !is_inet(socket) || socket.netid() == "raw" || !is_open_tcp && has_port()
+}
+
+/// lsof's words for states; UDP has none.
+fn state_name(socket: Socket<'_>) -> Option<&'static str> {
+    let words = match socket.netid() {
+        "u_str" | "u_dgr" | "u_seq" => ["CONNECTED", "UNCONNECTED"],
+        "tcp" => ["ESTABLISHED", "CLOSE"],
+        _ => return None,
+    };
+    Some(match socket.state_name() {
+        "ESTAB" => words[0],
+        "UNCONN" => words[1],
+        "SYN-SENT" => "SYN_SENT",
+        "SYN-RECV" => "SYN_RECV",
+        "FIN-WAIT-1" => "FIN_WAIT1",
+        "FIN-WAIT-2" => "FIN_WAIT2",
+        "TIME-WAIT" => "TIME_WAIT",
+        "CLOSE-WAIT" => "CLOSE_WAIT",
+        "LAST-ACK" => "LAST_ACK",
+        other => other,
+    })
+}
+
+/// An end of a socket: the unspecified address is a star, and so is the port 0.
+fn write_address(address: Address<'_>, to: &mut Vec<u8>) {
+    let Address::Inet(ip, port) = address else {
+        return address.write(to);
+    };
+    let ip = match ip.to_canonical() {
+        ip if ip.is_unspecified() => "*".to_owned(),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    let port = if port == 0 {
+        "*".to_owned()
+    } else {
+        port.to_string()
+    };
+    to.extend_from_slice(format!("{ip}:{port}").as_bytes());
+}
+
+fn socket_name(socket: Socket<'_>) -> Vec<u8> {
+    let mut name = Vec::new();
+    if let Some(local) = socket.local() {
+        write_address(local, &mut name);
+    }
+    if let Some(peer) = socket.peer().filter(|_| is_inet(socket)) {
+        name.extend_from_slice(b"->");
+        write_address(peer, &mut name);
+    }
+    let kind = match socket.netid() {
+        "u_str" => "type=STREAM",
+        "u_dgr" => "type=DGRAM",
+        "u_seq" => "type=SEQPACKET",
+        _ => return name,
+    };
+    if !name.is_empty() {
+        name.push(b' ');
+    }
+    name.extend_from_slice(kind.as_bytes());
+    name
 }
 
 struct Line<'a> {
@@ -161,41 +247,50 @@ impl Line<'_> {
     }
 
     fn put_file(&mut self, file: File<'_>, row: &Row<'_>, lookup: &mut Lookup) {
-        if file.descriptor().is_some() {
+        if file.mode().is_some() {
             self.put_field(b'a', "mode", row, lookup);
+        } else {
+            self.put(b'a', b" ");
         }
         self.put(b't', type_name(file).as_bytes());
-        if let Some(device) = file.device() {
+        // A socket has no file system that anyone could name.
+        if let Some(device) = file.device().filter(|_| file.socket().is_none()) {
             let number = rustix::fs::makedev(device.major, device.minor);
             self.put(b'D', format!("0x{number:x}").as_bytes());
         }
-        if let Some(size) = file.size() {
-            self.put(b's', size.to_string().as_bytes());
-        } else if let Some(position) = file.position() {
-            self.put(b'o', format!("0t{position}").as_bytes());
+        // As with lsof -o, the position is in place of the size if it is asked for.
+        match (file.position(), file.size()) {
+            (Some(position), _) if self.letters.has(b'o') => {
+                self.put(b'o', format!("0t{position}").as_bytes());
+            }
+            (_, Some(size)) => self.put(b's', size.to_string().as_bytes()),
+            _ => {}
         }
         if let Some(inode) = file.inode() {
             self.put(b'i', inode.to_string().as_bytes());
         }
-        let Some(socket) = file.socket() else {
-            self.put_field(b'n', "name", row, lookup);
-            return;
-        };
-        self.put(b'P', socket.netid().to_uppercase().as_bytes());
-        if self.letters.has(b'n') {
-            let mut name = Vec::new();
-            if let Some(local) = socket.local() {
-                local.write(&mut name);
-            }
-            if let Some(peer) = socket.peer().filter(|peer| peer.port().is_some()) {
-                name.extend_from_slice(b"->");
-                peer.write(&mut name);
-            }
-            self.put_escaped(b'n', &name);
+        let has_address = |socket: &Socket<'_>| is_inet(*socket) || socket.family() == UNIX;
+        let socket = file.socket().filter(has_address);
+        match socket.filter(|&socket| is_listed(socket)) {
+            Some(socket) => self.put_socket(socket),
+            None => self.put_field(b'n', "name", row, lookup),
         }
-        if let (Some(received), Some(sent)) = (socket.receive_queue(), socket.send_queue()) {
-            self.put(b'T', format!("ST={}", socket.state_name()).as_bytes());
+    }
+
+    fn put_socket(&mut self, socket: Socket<'_>) {
+        let has_protocol = is_inet(socket) && socket.netid() != "raw";
+        if has_protocol {
+            self.put(b'P', socket.netid().to_uppercase().as_bytes());
+        }
+        if self.letters.has(b'n') {
+            self.put_escaped(b'n', &socket_name(socket));
+        }
+        if let Some(state) = state_name(socket) {
+            self.put(b'T', format!("ST={state}").as_bytes());
+        }
+        if let Some(received) = socket.receive_queue().filter(|_| has_protocol) {
             self.put(b'T', format!("QR={received}").as_bytes());
+            let sent = socket.send_queue().unwrap_or_default();
             self.put(b'T', format!("QS={sent}").as_bytes());
         }
     }
@@ -208,5 +303,26 @@ impl Line<'_> {
         output.write_all(&self.text)?;
         self.text.clear();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_lsof() {
+        for (ip, port, expected) in [
+            ("0.0.0.0", 80, "*:80"),
+            ("::", 80, "*:80"),
+            ("::1", 80, "[::1]:80"),
+            ("::ffff:127.0.0.1", 80, "127.0.0.1:80"),
+            ("127.0.0.1", 0, "127.0.0.1:*"),
+        ] {
+            let ip: IpAddr = ip.parse().expect("an address");
+            let mut name = Vec::new();
+            write_address(Address::Inet(ip, port), &mut name);
+            assert_eq!(name, expected.as_bytes());
+        }
     }
 }

@@ -3,8 +3,14 @@
 use std::{
     fs::{self, File},
     io::{Read, Write},
-    net::TcpListener,
-    os::unix::fs::MetadataExt,
+    net::{TcpListener, UdpSocket},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::{
+            fs::MetadataExt,
+            net::{SocketAddr, UnixDatagram},
+        },
+    },
     process::{Command, Stdio},
 };
 
@@ -79,8 +85,8 @@ fn files_answers_its_questions() {
         drop(child.stdin.take());
         child.wait().expect("cat ends with its input");
 
-        let lines = output(&["files", &source, &pid, "-F", "pfan"]);
-        let of_file = format!("\naw\nn{}\n", path("kept"));
+        let lines = output(&["files", &source, &pid, "-F", "pfano"]);
+        let of_file = format!("\naw\no0t5\nn{}\n", path("kept"));
         assert!(lines.starts_with(&format!("p{pid}\nf")), "{lines}");
         assert!(lines.contains(&of_file), "{source}: {lines}");
     }
@@ -145,10 +151,18 @@ fn sockets_answers_its_questions() {
     let (mut server, _) = listener.accept().expect("a client connects");
     server.write_all(b"abc").expect("it is connected");
     let pid = std::process::id();
+    let own = format!("pid == {pid}");
+    let udp = UdpSocket::bind("0.0.0.0:0").expect("a port is free");
+    let unconnected = udp.local_addr().expect("it is bound").port();
+    let name = format!("fastproc-files-{pid}");
+    let address = SocketAddr::from_abstract_name(&name).expect("it is short");
+    let _unix = UnixDatagram::bind_addr(&address).expect("the name is free");
     for source in sources() {
         let source = format!("--source={source}");
         let number = port.to_string();
-        let listening = rows(&["sockets", &source, "--listen", "--port", &number]);
+        // A child of another test has it, too, until it executes its program.
+        let of_port = ["sockets", &source, "--port", &number, "--filter", &own];
+        let listening = rows(&[&of_port[..], &["--listen"]].concat());
         assert_eq!(listening.len(), 1, "{source}: {listening:?}");
         let row = &listening[0];
         assert_eq!(
@@ -166,8 +180,18 @@ fn sockets_answers_its_questions() {
             (&both[0]["recv_q"], &both[0]["state"]),
             (&3.into(), &"ESTAB".into())
         );
-        let own = client.local_addr().expect("it is connected").to_string();
-        assert_eq!(both[0]["local"], own);
+        let client = client.local_addr().expect("it is connected").to_string();
+        assert_eq!(both[0]["local"], client);
+
+        let lines = output(&["files", &source, &pid.to_string(), "-F", "tnPTD"]);
+        for expected in [
+            format!("\ntIPv4\nPTCP\nn127.0.0.1:{port}\nTST=LISTEN\n"),
+            format!("\ntIPv4\nPTCP\nn{client}->127.0.0.1:{port}\nTST=ESTABLISHED\nTQR=3\nTQS=0\n"),
+            format!("\ntIPv4\nPUDP\nn*:{unconnected}\nTQR=0\nTQS=0\n"),
+            format!("\ntunix\nn@{name} type=DGRAM\nTST=UNCONNECTED\n"),
+        ] {
+            assert!(lines.contains(&expected), "{source}: {expected} in {lines}");
+        }
     }
     // Unread bytes would reset the connection.
     client.read_exact(&mut [0; 3]).expect("they were sent");
