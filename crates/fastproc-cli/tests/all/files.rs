@@ -174,7 +174,8 @@ fn sockets_answers_its_questions() {
             (&format!("127.0.0.1:{port}").into(), &Value::Null)
         );
         assert_eq!(row["pid"], pid);
-        let both = rows(&["sockets", &source, "--port", &number, "--sort", "-recv_q"]);
+        assert_eq!(row["send_q"], Value::Null);
+        let both = rows(&[&of_port[..], &["--sort", "-recv_q"]].concat());
         assert_eq!(both.len(), 3, "{source}: {both:?}");
         assert_eq!(
             (&both[0]["recv_q"], &both[0]["state"]),
