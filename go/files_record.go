@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // filesLayoutID is the id of the layout that these structures have.
-const filesLayoutID uint64 = 0x455db80cec6bf03c
+const filesLayoutID uint64 = 0x3c998642a8dc968d
 
 // What to read of open files. Without any, descriptors are only counted.
 const (
