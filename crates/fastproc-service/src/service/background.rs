@@ -74,7 +74,7 @@ impl Service {
         match subject {
             Subject::Cgroups => &mut self.cgroup_budget,
             Subject::Files => &mut self.files_budget,
-            _ => &mut self.budget,
+            Subject::Processes => &mut self.budget,
         }
     }
 
