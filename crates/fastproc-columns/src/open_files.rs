@@ -141,7 +141,7 @@ fn open(holder: Holder<'_>, before: &Gpus, gpus: &mut Gpus) -> Open {
         start_ns: holder.start_ns(),
         descriptors: holder.open().filter(|_| is_known),
         sockets,
-        ports: sockets.map(|_| ports),
+        ports: sockets.filter(|_| !holder.lacks_sockets()).map(|_| ports),
     }
 }
 

@@ -54,10 +54,16 @@ impl Net {
         self.without.clear();
     }
 
-    /// Adds the tables of this folder, as in `/proc/net`, which show this network namespace (0: not known), except these.
-    pub(super) fn read(&mut self, folder: &str, namespace: u32, except: &[&str]) {
+    /// Adds the tables of this folder, as in `/proc/net`, which show this network namespace (0: not known), except these. Returns
+    /// whether the first and the last could be read: of others a kernel may have none.
+    pub(super) fn read(&mut self, folder: &str, namespace: u32, except: &[&str]) -> bool {
+        let mut is_read = true;
         for (name, family, sock_type, protocol) in INET {
-            if except.contains(&name) || !self.load(&format!("{folder}/{name}")) {
+            if except.contains(&name) {
+                continue;
+            }
+            if !self.load(&format!("{folder}/{name}")) {
+                is_read &= name != INET[0].0;
                 continue;
             }
             let lines = self.text.split(|&byte| byte == b'\n').skip(1);
@@ -72,9 +78,14 @@ impl Net {
                 }
             }
         }
-        if !except.contains(&"unix") && self.load(&format!("{folder}/unix")) {
-            self.add_unix(namespace);
+        if !except.contains(&"unix") {
+            if self.load(&format!("{folder}/unix")) {
+                self.add_unix(namespace);
+            } else {
+                is_read = false;
+            }
         }
+        is_read
     }
 
     fn load(&mut self, path: &str) -> bool {

@@ -83,6 +83,10 @@ const MEMBERS_OF_SOCKETS: [&str; 8] = [
     "sock.sk_protocol",
 ];
 
+/// A state of a process that only the source `procfs` sets, besides those of the program: the tables of sockets of its network
+/// namespace could not be read.
+pub(super) const UNLISTED: u32 = 1 << 31;
+
 /// The programs that list tables of sockets.
 const LISTS: [&str; 3] = ["list_tcp", "list_udp", "list_unix"];
 

@@ -1,6 +1,6 @@
 //! The source `procfs`: the kernel's text, which needs no privileges and shows what the kernel lets this process see.
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeMap, fs};
 
 use rustix::{
     fd::OwnedFd,
@@ -14,7 +14,10 @@ use super::{
     gpu::is_gpu,
     groups::{Fields, Kind},
     net::Net,
-    object::layout::{self, HIDDEN, OF_THREAD, UNCOUNTED},
+    object::{
+        UNLISTED,
+        layout::{self, HIDDEN, OF_THREAD, UNCOUNTED},
+    },
     tables::{Owned, Tables},
 };
 use crate::base::{
@@ -22,6 +25,9 @@ use crate::base::{
     proc_root,
     whole_file::read_whole,
 };
+
+/// Network namespaces, each with a folder of its tables, and the places of the processes that have sockets and are in it.
+type Networks = BTreeMap<u32, (String, Vec<usize>)>;
 
 /// The collector's state.
 #[derive(Debug)]
@@ -84,7 +90,7 @@ impl Procfs {
             list(&directory, &mut self.entries, &mut all).map_err(failed)?;
             &all
         };
-        let mut networks = Vec::new();
+        let mut networks = Networks::default();
         for &pid in pids {
             self.read_process(&directory, pid, &mut networks);
         }
@@ -93,7 +99,7 @@ impl Procfs {
     }
 
     /// Reads a process, unless it has ended.
-    fn read_process(&mut self, root: &OwnedFd, pid: u32, networks: &mut Vec<(u32, PathBuf)>) {
+    fn read_process(&mut self, root: &OwnedFd, pid: u32, networks: &mut Networks) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(folder) = openat(root, format!("{pid}"), flags, Mode::empty()) else {
             return;
@@ -129,9 +135,10 @@ impl Procfs {
         if self.fields.contains(Fields::SOCKETS) && records.iter().any(is_socket) {
             let link = format!("/proc/{pid}/ns/net");
             let namespace = network_namespace(&link).unwrap_or(self.own_net);
-            if !networks.iter().any(|(known, _)| *known == namespace) {
-                networks.push((namespace, format!("/proc/{pid}/net").into()));
-            }
+            let (_, users) = networks
+                .entry(namespace)
+                .or_insert_with(|| (format!("/proc/{pid}/net"), Vec::new()));
+            users.push(self.owned.processes.len());
         }
         self.owned.processes.push(process);
     }
@@ -234,14 +241,18 @@ impl Procfs {
     }
 
     /// Adds the sockets of these network namespaces to their descriptors.
-    fn read_sockets(&mut self, networks: Vec<(u32, PathBuf)>) {
-        for (namespace, folder) in networks {
+    fn read_sockets(&mut self, networks: Networks) {
+        for (namespace, (folder, users)) in networks {
             let folder = if namespace == self.own_net {
-                "/proc/net".into()
+                "/proc/net"
             } else {
-                folder.to_string_lossy().into_owned()
+                &folder
             };
-            self.net.read(&folder, namespace, &[]);
+            if !self.net.read(folder, namespace, &[]) {
+                for at in users {
+                    self.owned.processes[at].state |= UNLISTED;
+                }
+            }
         }
         for at in 0..self.owned.records.len() {
             let record = self.owned.records[at];
@@ -314,5 +325,15 @@ mod tests {
         assert_eq!(name_state_and_start(b"12 )a("), None);
         assert_eq!(effective_user(b"Name:\tx\nUid:\t1\t2\t3\t4\n"), Some(2));
         assert_eq!(effective_user(b"Uid:\t1\n"), None);
+    }
+
+    #[test]
+    fn sockets_of_a_namespace_without_tables_are_not_known() {
+        for (folder, state) in [("/proc/self/net", 0), ("/proc/self/none", UNLISTED)] {
+            let mut procfs = Procfs::open(Fields::SOCKETS).expect("/proc is there");
+            procfs.owned.processes.push(layout::Process::default());
+            procfs.read_sockets(Networks::from([(1, (folder.into(), vec![0]))]));
+            assert_eq!(procfs.owned.processes[0].state, state, "{folder}");
+        }
     }
 }

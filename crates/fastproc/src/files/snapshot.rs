@@ -6,9 +6,12 @@ use super::{
     gpu::{Clients, GpuClient},
     groups::Kind,
     name,
-    object::layout::{
-        CHANGED, CWD, DELETED, HIDDEN, OF_THREAD, PROGRAM, Process as ProcessRecord, ROOT,
-        ROOTLESS, Record, STATED, TORN, UNCOUNTED, WHOLE,
+    object::{
+        UNLISTED,
+        layout::{
+            CHANGED, CWD, DELETED, HIDDEN, OF_THREAD, PROGRAM, Process as ProcessRecord, ROOT,
+            ROOTLESS, Record, STATED, TORN, UNCOUNTED, WHOLE,
+        },
     },
     socket::Socket,
     tables::{Names, Tables},
@@ -200,6 +203,12 @@ impl<'a> Holder<'a> {
         self.state() & CHANGED != 0
     }
 
+    /// Whether nothing is known of its sockets but their descriptors, because `/proc` has no tables of its network namespace. Those
+    /// of sockets without a line in a table are never known.
+    pub fn lacks_sockets(self) -> bool {
+        self.state() & UNLISTED != 0
+    }
+
     fn state(self) -> u32 {
         self.record.state
     }
@@ -370,7 +379,7 @@ impl<'a> File<'a> {
         self.snapshot.gpus.find(self.place)
     }
 
-    /// The socket. `None`: the file is not a socket, or sockets were not asked for.
+    /// The socket. `None`: the file is not a socket, sockets were not asked for, or no table of `/proc/net` shows it.
     pub fn socket(self) -> Option<Socket<'a>> {
         let at = self.record.socket.checked_sub(1)?;
         let Tables { sockets, texts, .. } = self.snapshot.tables;
