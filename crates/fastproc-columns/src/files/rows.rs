@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs};
 use fastproc::{
     cgroup_path_in,
     container::Origin,
-    files::{File, Holder, Snapshot, Socket},
+    files::{File, Holder, Kind, Snapshot, Socket},
     proc_root,
 };
 
@@ -20,7 +20,7 @@ pub struct Row<'a> {
     pub holder: Option<Holder<'a>>,
     /// Its open file; none in a row of a whole process.
     pub file: Option<File<'a>>,
-    /// The socket that the file is, or that no process has.
+    /// The socket that the file is, or that no process has. `None`: the file is none, or `/proc/net` does not show it.
     pub socket: Option<Socket<'a>>,
     pub(super) place: u32,
 }
@@ -97,13 +97,11 @@ impl<'a> Rows<'a> {
         for holder in snapshot.processes() {
             match each {
                 Each::Process => add(Some(holder), None, None),
-                Each::File => holder
+                // Of a socket without a line in the tables of /proc/net only the descriptor is known.
+                Each::File | Each::Socket => holder
                     .files()
+                    .filter(|file| each == Each::File || file.kind() == Kind::Socket)
                     .for_each(|file| add(Some(holder), Some(file), file.socket())),
-                Each::Socket => holder
-                    .files()
-                    .filter_map(|file| Some((file, file.socket()?)))
-                    .for_each(|(file, socket)| add(Some(holder), Some(file), Some(socket))),
             }
         }
         for socket in snapshot.orphans() {
@@ -135,5 +133,33 @@ impl<'a> Rows<'a> {
     /// All rows, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Row<'a>> {
         self.rows.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use fastproc::files::{Fields, Files, Source};
+    use rustix::net::{AddressFamily, SocketType, socket};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_without_a_line_in_any_table_has_a_row() {
+        let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None).expect("a socket");
+        let files = Files::builder().fields(Fields::SOCKETS);
+        let files = files.source(Some(Source::Procfs));
+        let own = vec![std::process::id()];
+        let mut files = files.pids(Some(own)).open().expect("/proc is there");
+        let snapshot = files.snapshot().expect("a snapshot");
+        let number = Some(netlink.as_raw_fd() as u32);
+        let is_it = |row: &Row<'_>| row.file.and_then(File::descriptor) == number;
+        let rows = Rows::new(snapshot, Each::Socket, None, &mut Lookup::default(), is_it);
+        let found: Vec<_> = rows.iter().collect();
+        let [row] = found[..] else {
+            panic!("{found:?}");
+        };
+        assert!(row.socket.is_none() && row.file.and_then(File::inode).is_some());
     }
 }
