@@ -1,6 +1,6 @@
 //! The options of a collector of open files.
 
-use std::{path::Path, time::Duration};
+use std::{collections::HashSet, path::Path, time::Duration};
 
 use super::{
     Bounds, Files, Reader,
@@ -93,8 +93,11 @@ impl Builder {
         self
     }
 
-    /// The only processes to read, from `/proc` by default.
-    pub fn pids(mut self, pids: Option<Vec<u32>>) -> Self {
+    /// The only processes to read, each once, from `/proc` by default.
+    pub fn pids(mut self, mut pids: Option<Vec<u32>>) -> Self {
+        let mut known: HashSet<u32> = HashSet::new();
+        pids.iter_mut()
+            .for_each(|pids| pids.retain(|&pid| known.insert(pid)));
         self.pids = pids;
         self
     }
@@ -222,5 +225,16 @@ impl Builder {
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_named_twice_is_read_once() {
+        let builder = Builder::new().pids(Some(vec![7, 3, 7, 7]));
+        assert_eq!(builder.pids, Some(vec![7, 3]));
     }
 }
