@@ -207,7 +207,7 @@ fn inet(line: &[u8], family: u8, sock_type: u8, protocol: u32) -> Option<(u64, S
 }
 
 /// A line of `/proc/net/unix`: `unix_seq_show()` of `net/unix/af_unix.c`. The name is as in the address: a zero byte before an
-/// abstract one, which the kernel shows as an @. It shows others in the name as an @, too, so these are taken for one.
+/// abstract one, which the kernel shows as an @. It shows others in the name as an @, too, so a name with one more is not known.
 fn unix(line: &[u8]) -> Option<(u64, Socket, Vec<u8>)> {
     let mut columns = line.splitn(2, |&byte| byte == b':');
     columns.next()?;
@@ -228,11 +228,14 @@ fn unix(line: &[u8]) -> Option<(u64, Socket, Vec<u8>)> {
     let inode = decimal(inode)?;
     let shown = rest.get(end + 1..).unwrap_or_default();
     let mut name = shown.to_vec();
-    if let Some(first @ b'@') = name.first_mut() {
-        *first = 0;
-    }
     if name.len() > MOST_UNIX_NAME + 1 {
         return None;
+    }
+    if let Some((first @ b'@', rest)) = name.split_first_mut() {
+        *first = 0;
+        if rest.contains(&b'@') {
+            name.clear();
+        }
     }
     let socket = Socket {
         family: AF_UNIX,
@@ -278,13 +281,18 @@ mod tests {
 
     #[test]
     fn a_line_of_unix_keeps_the_name() {
-        let line = b"0000000000000000: 00000002 00000000 00010000 0001 01 26536 @/tmp/a b@";
+        let line = b"0000000000000000: 00000002 00000000 00010000 0001 01 26536 @/tmp/a b";
         let (inode, socket, name) = unix(line).expect("a line");
         assert_eq!(
             (inode, socket.state, socket.sock_type),
             (26536, LISTEN, STREAM)
         );
-        assert_eq!(name, b"\0/tmp/a b@");
+        assert_eq!(name, b"\0/tmp/a b");
+        let cases: [(&[u8], &[u8]); 2] = [(b"@a@b", b""), (b"/run/a@b", b"/run/a@b")];
+        for (shown, known) in cases {
+            let line = [&line[..line.len() - 9], shown].concat();
+            assert_eq!(unix(&line).expect("a line").2, known);
+        }
         let bare = b"0000000000000000: 00000003 00000000 00000000 0002 03 7";
         let (inode, socket, name) = unix(bare).expect("a line");
         assert_eq!((inode, socket.state, &name[..]), (7, ESTABLISHED, &b""[..]));
