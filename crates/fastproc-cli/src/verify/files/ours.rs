@@ -54,6 +54,10 @@ fn without_zeros(number: &str) -> String {
 }
 
 fn add_socket(socket: Socket<'_>, values: &mut Values) {
+    // The text has a line for each of its connections, as of TCP, with states of their own.
+    if socket.netid() == "mptcp" {
+        return;
+    }
     if let Some(Address::Inet(address, port)) = socket.local() {
         let suffix = if address.is_ipv6() { "6" } else { "" };
         values.insert("socket table", format!("{}{suffix}", socket.netid()));
@@ -86,14 +90,14 @@ fn add_socket(socket: Socket<'_>, values: &mut Values) {
     values.insert("unix listens", socket.listens().to_string());
     let name = match socket.local() {
         Some(Address::Path(path)) => path.to_vec(),
-        // The kernel shows zero bytes as an @.
-        Some(Address::Abstract(name)) => {
-            let shown = name.iter().map(|&byte| if byte == 0 { b'@' } else { byte });
-            std::iter::once(b'@').chain(shown).collect()
-        }
+        Some(Address::Abstract(name)) => [b"@", name].concat(),
         _ => Vec::new(),
     };
-    if let Ok(name) = String::from_utf8(name) {
+    // The text of one with a newline may look like several sockets.
+    if let Some(name) = String::from_utf8(name)
+        .ok()
+        .filter(|name| !name.contains('\n'))
+    {
         values.insert("unix name", name.escape_debug().to_string());
     }
 }

@@ -24,11 +24,23 @@ impl Tables {
         }
         // Names are bytes, and an odd one makes only its own line unreadable.
         let unix = fs::read(proc_root::path("/proc/net/unix")).unwrap_or_default();
-        for line in unix.split(|&byte| byte == b'\n').skip(1) {
-            let line = std::str::from_utf8(line).ok();
-            tables.add(line.and_then(unix_line));
-        }
+        tables.add_unix(&unix);
         tables
+    }
+
+    /// A line that is none is the rest of the name before it, which so has a newline: what others show of it is not judged.
+    fn add_unix(&mut self, text: &[u8]) {
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        let mut previous = None;
+        for line in text.split(|&byte| byte == b'\n').skip(1) {
+            let found = std::str::from_utf8(line).ok().and_then(unix_line);
+            if let Some((inode, _)) = found {
+                previous = Some(inode);
+            } else if let Some(Some(values)) = previous.and_then(|inode| self.0.get_mut(&inode)) {
+                values.remove("unix name");
+            }
+            self.add(found);
+        }
     }
 
     fn add(&mut self, line: Option<(u64, Values)>) {
@@ -68,11 +80,17 @@ fn unix_line(line: &str) -> Option<(u64, Values)> {
     let start = line.find(&format!(" {inode}"))? + 1 + inode.len();
     let name = line.get(start + 1..).unwrap_or_default();
     let listens = flags == "00010000";
-    let values = Values::from([
+    let mut values = Values::from([
         ("unix type", kind.to_owned()),
         ("unix listens", listens.to_string()),
-        ("unix name", name.escape_debug().to_string()),
     ]);
+    // Behind the first one of an abstract name an @ may be a zero byte.
+    if !name
+        .strip_prefix('@')
+        .is_some_and(|name| name.contains('@'))
+    {
+        values.insert("unix name", name.escape_debug().to_string());
+    }
     Some((inode.parse().ok()?, values))
 }
 
@@ -97,5 +115,18 @@ mod tests {
         // A second line of a socket makes both unknown.
         tables.add(unix_line(line));
         assert_eq!(tables.find(26536), Values::new());
+    }
+
+    #[test]
+    fn a_unix_name_that_the_text_cannot_tell_is_not_judged() {
+        let mut tables = Tables::default();
+        tables.add_unix(
+            b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            a: 00000002 00000000 00010000 0001 01 5 @two\nlines\n\
+            b: 00000002 00000000 00010000 0001 01 6 @a@b\n\
+            c: 00000002 00000000 00010000 0001 01 7 /run/a@b\n",
+        );
+        let name = |inode| tables.find(inode).remove("unix name");
+        assert_eq!([5, 6, 7].map(name), [None, None, Some("/run/a@b".into())]);
     }
 }
