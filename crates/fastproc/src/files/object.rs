@@ -254,8 +254,7 @@ impl Bpf {
                 most = (self.most_records / run.processes.max(1)).max(LEAST_OF_PROCESS);
                 continue;
             }
-            // Whoever needed the larger arrays would have to load the program again.
-            let capacity = capacity.within(bounds).max(self.capacity);
+            let capacity = self.capacity.raised(capacity, bounds);
             if capacity == self.capacity {
                 return Err(Error::TooMany);
             }
@@ -365,13 +364,14 @@ impl Capacity {
         }
     }
 
-    /// Room for both.
-    fn max(self, other: Self) -> Self {
+    /// Room for so many, as far as the bounds allow, but no less than now: whoever needed it would have to load the program again.
+    fn raised(self, wanted: Self, bounds: Bounds) -> Self {
+        let wanted = wanted.within(bounds);
         Self {
-            processes: self.processes.max(other.processes),
-            records: self.records.max(other.records),
-            sockets: self.sockets.max(other.sockets),
-            pieces: self.pieces.max(other.pieces),
+            processes: self.processes.max(wanted.processes),
+            records: self.records.max(wanted.records),
+            sockets: self.sockets.max(wanted.sockets),
+            pieces: self.pieces.max(wanted.pieces),
         }
     }
 
@@ -500,6 +500,24 @@ mod tests {
         for more in [run(11, 0, 0), run(0, 11, 0), run(0, 0, 3)] {
             assert!(!is_within(&more, bounds), "{more:?}");
         }
+    }
+
+    #[test]
+    fn room_grows_within_the_bounds_and_never_shrinks() {
+        let room = |processes, others| Capacity {
+            processes,
+            records: others,
+            sockets: others,
+            pieces: others,
+        };
+        let bounds = Bounds {
+            files: 10,
+            text_bytes: 10 * PIECE,
+            ..Bounds::default()
+        };
+        let raised = |from, to| room(1, from).raised(room(2, to), bounds);
+        assert_eq!(raised(5, 20), room(2, 10));
+        assert_eq!(raised(100, 200), room(2, 100));
     }
 
     /// Any user can open many files with the longest names.
