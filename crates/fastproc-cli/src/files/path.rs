@@ -56,7 +56,7 @@ impl Holds {
         })
     }
 
-    /// Whether this is such a file. A name alone says nothing: in another mount namespace it is that of another file, and a
+    /// Whether the file is the one that was named, or below it. A name alone says nothing: in another mount namespace it is that of another file, and a
     /// removed file may have a successor.
     pub fn is_by(&self, holder: Holder<'_>, file: File<'_>) -> bool {
         let is_of_device = file.device() == Some(self.device);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use fastproc::files::{self, Fields, Files, Holder, Snapshot};
+use fastproc::files::{self, Fields, Files, Holder, Kind, Snapshot};
 use fastproc_columns::files::{
     self as columns, Column, Each, Filter, Lookup, OpenFiles, Row, Rows, Sort,
 };
@@ -237,6 +237,9 @@ impl<'a> Table<'a> {
                 say(&missing);
             }
         }
+        if self.each == Each::Socket && snapshot.processes().any(|holder| holder.lacks_sockets()) {
+            say("the addresses of some sockets are not known, because /proc/net cannot be read");
+        }
         let is_told = !named.is_empty() || self.each == Each::Process;
         let is_table = self.args.rows.written.format() == Format::Table;
         if is_told || !is_table || !terminal::shows_errors() {
@@ -264,7 +267,7 @@ impl<'a> Table<'a> {
             Each::File => ("open files", holder.files().len() == 0),
             Each::Socket => (
                 "sockets",
-                !holder.files().any(|file| file.socket().is_some()),
+                !holder.files().any(|file| file.kind() == Kind::Socket),
             ),
         };
         if holder.is_hidden() {

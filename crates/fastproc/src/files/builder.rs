@@ -94,11 +94,12 @@ impl Builder {
     }
 
     /// The only processes to read, each once, from `/proc` by default.
-    pub fn pids(mut self, mut pids: Option<Vec<u32>>) -> Self {
-        let mut known: HashSet<u32> = HashSet::new();
-        pids.iter_mut()
-            .for_each(|pids| pids.retain(|&pid| known.insert(pid)));
+    pub fn pids(mut self, pids: Option<Vec<u32>>) -> Self {
         self.pids = pids;
+        if let Some(pids) = &mut self.pids {
+            let mut known = HashSet::new();
+            pids.retain(|&pid| known.insert(pid));
+        }
         self
     }
 

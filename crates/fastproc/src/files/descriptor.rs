@@ -75,12 +75,12 @@ fn follow() -> AtFlags {
     frozen::folder().map_or(AtFlags::empty(), |_| AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// The name of an open descriptor. Inside, `None`: it is a path that is too long for the kernel to show.
-fn read_name(folder: &OwnedFd, entry: &str) -> Option<Option<Vec<u8>>> {
+/// The name of an open descriptor. `None`: it is a path that is too long for the kernel to show.
+fn read_name(folder: &OwnedFd, entry: &str) -> Result<Option<Vec<u8>>, Errno> {
     match readlinkat(folder, entry, Vec::new()) {
-        Ok(name) => Some(Some(name.into_bytes())),
-        Err(Errno::NAMETOOLONG) => Some(None),
-        Err(_) => None,
+        Ok(name) => Ok(Some(name.into_bytes())),
+        Err(Errno::NAMETOOLONG) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -89,7 +89,7 @@ const SOME_PATH: &[u8] = b"/";
 
 /// What a descriptor is, for a count. Of objects without a path the name says it.
 fn read_kind(descriptors: &OwnedFd, entry: &str) -> Option<Kind> {
-    let name = read_name(descriptors, entry)?;
+    let name = read_name(descriptors, entry).ok()?;
     let name = name.as_deref().unwrap_or(SOME_PATH);
     kind_of_object(name).or_else(|| {
         let stat = statat(descriptors, entry, follow()).ok()?;
@@ -98,7 +98,7 @@ fn read_kind(descriptors: &OwnedFd, entry: &str) -> Option<Kind> {
 }
 
 fn read_link(folder: &OwnedFd, entry: &str, number: u32) -> Option<(Record, Vec<u8>)> {
-    let name = read_name(folder, entry)?;
+    let name = read_name(folder, entry).ok()?;
     let stat = statat(folder, entry, follow()).ok()?;
     let shown = name.as_deref().unwrap_or(SOME_PATH);
     let device = |number| Device::from_stat(number).to_kernel();

@@ -28,7 +28,7 @@ impl Tables {
         tables
     }
 
-    /// A line that is none is the rest of the name before it, which so has a newline: what others show of it is not judged.
+    /// A line that cannot be parsed is the rest of a name with a newline, whose first part is in the line before. That name is not judged.
     fn add_unix(&mut self, text: &[u8]) {
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let mut previous = None;
