@@ -237,7 +237,7 @@ impl<'a> Table<'a> {
                 say(&missing);
             }
         }
-        if self.each == Each::Socket && snapshot.processes().any(|holder| holder.lacks_sockets()) {
+        if self.each == Each::Socket && snapshot.processes().any(Holder::lacks_sockets) {
             say("the addresses of some sockets are not known, because /proc/net cannot be read");
         }
         let is_told = !named.is_empty() || self.each == Each::Process;

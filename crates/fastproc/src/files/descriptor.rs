@@ -55,7 +55,7 @@ pub(super) fn read_descriptor(
             return Seen::Unknown;
         }
         let again = read_name(descriptors, &entry);
-        if again.is_some_and(|again| again.unwrap_or_default() == name) {
+        if again.is_ok_and(|again| again.unwrap_or_default() == name) {
             return Seen::Open(record, name);
         }
     }
