@@ -51,19 +51,19 @@ static __always_inline void begin_rights(u32 index, struct files_process *p)
 	run.only_counts = run.is_for_user;
 	if (!run.is_for_user)
 		return;
+	if (r) {
+		read_rights(r);
+		if (r->euid == run.user && r->uid == run.user && r->suid == run.user) {
+			run.only_counts = 0;
+			return;
+		}
+	}
 	p->state |= FILES_HIDDEN;
-	/* a table of many words costs who asks for it: the reader's own stat(2) tells */
+	/* to count a table of many words is not for who asks to pay: the reader's own stat(2) tells */
 	if (run.max > MOST_COUNTED) {
 		p->state |= FILES_UNSURE | FILES_UNCOUNTED;
 		run.max = 0;
 	}
-	if (!r)
-		return;
-	read_rights(r);
-	if (r->euid != run.user || r->uid != run.user || r->suid != run.user)
-		return;
-	run.only_counts = 0;
-	p->state &= ~(FILES_HIDDEN | FILES_UNSURE | FILES_UNCOUNTED);
 }
 
 /* Notes it if the rights of the process that is read have changed. */
