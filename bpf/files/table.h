@@ -177,15 +177,11 @@ static __always_inline int has_same_table(void)
 	       (u64)RELOAD(CAST(struct files_struct, run.files)->fdt) == run.fdt;
 }
 
-/* Takes the table that the process has now: a larger copy of the last one, or another one, of which nothing was read. */
+/* Takes the table that the process has now: a larger copy of the last one, or that of another thread. */
 static __always_inline void take_table(struct files_process *p)
 {
-	u64 files = run.files;
-
 	/* after an exit there is no table, and nothing is left to read */
 	find_table();
-	if (run.files && run.files != files)
-		p->state |= FILES_CHANGED;
 	if (++run.tries <= WORD_TRIES)
 		return;
 	p->state |= FILES_CHANGED;
