@@ -58,8 +58,8 @@
 /* files_process.state */
 #define FILES_OF_THREAD 1 /* the leader has ended, so these are a thread's */
 #define FILES_CHANGED 2 /* files are missing: it took another table whenever it was read, or has more than run.most */
-#define FILES_HIDDEN 4 /* from /proc: the kernel does not show which files it has open */
-#define FILES_UNCOUNTED 8 /* from /proc: nor how many */
+#define FILES_HIDDEN 4 /* the kernel does not show which files it has open */
+#define FILES_UNCOUNTED 8 /* how many it has open is not known */
 #define FILES_UNSURE 16 /* hidden, because it is not known what the kernel shows: /proc must be asked */
 
 /* Texts lie in pieces of this size, from the end to the beginning of each. */
@@ -81,7 +81,7 @@ struct files_process {
 	u32 kinds[FILES_KINDS]; /* open descriptors of each kind */
 };
 
-/* Who may see what the process has open, when its first descriptor was read. It stays with who runs the program. */
+/* The rights of a process when its first descriptor was read: they decide which readers see its files. Only the library sees them. */
 struct files_rights {
 	u64 cap_permitted, exec_id;
 	u32 uid, euid, suid, gid, egid, sgid;

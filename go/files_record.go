@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // filesLayoutID is the id of the layout that these structures have.
-const filesLayoutID uint64 = 0x3c998642a8dc968d
+const filesLayoutID uint64 = 0xdcae1882701aa1c5
 
 // What to read of open files. Without any, descriptors are only counted.
 const (
@@ -69,8 +69,8 @@ const (
 const (
 	holderOfThread  uint32 = 1  // the leader has ended, so these are a thread's
 	holderChanged   uint32 = 2  // files are missing: it took another table whenever it was read, or has more than run.most
-	holderHidden    uint32 = 4  // from /proc: the kernel does not show which files it has open
-	holderUncounted uint32 = 8  // from /proc: nor how many
+	holderHidden    uint32 = 4  // the kernel does not show which files it has open
+	holderUncounted uint32 = 8  // how many it has open is not known
 	holderUnsure    uint32 = 16 // hidden, because it is not known what the kernel shows: /proc must be asked
 )
 

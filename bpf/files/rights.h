@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who may see what a process has open: the credentials of the task whose table is read, and whether it may be dumped.
+ * The rights of a process, which decide which readers see its files: the credentials of the task whose table is read, and
+ * whether it may be dumped.
  *
  * They are read before the first descriptor, and must be the same whenever a run of the program ends and begins, and
  * after the last descriptor. They cannot come back in between: what gives a process more rights than its user's is an
@@ -11,7 +12,10 @@
 
 #include "../tasks/mm_flags.h"
 
-/* In the order of __ptrace_may_access(): who loses rights may be dumped no more before it has the new credentials. */
+/*
+ * In the order of __ptrace_may_access(): a process that loses rights first forbids to dump it, and then gets the new
+ * credentials.
+ */
 static __always_inline void read_rights(struct files_rights *r)
 {
 	struct task_struct *t = CAST(struct task_struct, run.holder);
@@ -59,7 +63,7 @@ static __always_inline void begin_rights(u32 index, struct files_process *p)
 		}
 	}
 	p->state |= FILES_HIDDEN;
-	/* to count a table of many words is not for who asks to pay: the reader's own stat(2) tells */
+	/* a large table takes long to count, and the reader of another user must not pay for that: it calls stat(2) itself */
 	if (run.max > MOST_COUNTED) {
 		p->state |= FILES_UNSURE | FILES_UNCOUNTED;
 		run.max = 0;

@@ -113,7 +113,6 @@ impl Files {
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         py.detach(|| {
             let began = Instant::now();
-            let source = files.source().name();
             let snapshot = files.snapshot()?;
             *lookup = Lookup::default();
             let filter = self.filter.as_ref();
@@ -131,7 +130,7 @@ impl Files {
                 len: rows.len(),
                 text: true,
                 origin: Origin {
-                    source,
+                    source: snapshot.source().name(),
                     boottime_ns: snapshot.began_ns(),
                     time_us: time.unwrap_or_default().as_micros() as i64,
                     took_ns: began.elapsed().as_nanos() as u64,

@@ -75,12 +75,12 @@ impl Reader {
         self.is_there = false;
         self.open.clear();
         self.texts.clear();
-        let source = match self.files.source() {
+        let snapshot = self.files.snapshot()?;
+        let source = match snapshot.source() {
             Source::Bpf => c"bpf",
             Source::Service => c"service",
             _ => c"procfs",
         };
-        let snapshot = self.files.snapshot()?;
         for (holder, file) in snapshot.files() {
             self.open.push(Open::new(holder, file, &mut self.texts));
         }

@@ -161,8 +161,9 @@ impl<'a> Table<'a> {
             no_formulas: written.no_formulas,
             ..Layout::new(self.columns.iter().map(|&column| column.into()).collect())
         };
-        self.read(is_wanted, |files, rows, lookup, output| {
-            let name = match files.2 {
+        let each = self.each;
+        self.read(is_wanted, |snapshot, rows, lookup, output| {
+            let name = match each {
                 Each::Process => "processes",
                 Each::File => "files",
                 Each::Socket => "sockets",
@@ -170,7 +171,8 @@ impl<'a> Table<'a> {
             let shown = format::Rows {
                 document: format!(
                     r#"{{"source":"{}","boottime_ns":{},"{name}":["#,
-                    files.0, files.1
+                    snapshot.source(),
+                    snapshot.began_ns()
                 ),
                 boottime_ns: None,
                 shown: Box::new(rows.iter().copied()),
@@ -193,16 +195,10 @@ impl<'a> Table<'a> {
     fn read(
         &mut self,
         is_wanted: impl FnMut(&Row<'_>) -> bool,
-        write: impl FnOnce(
-            (files::Source, u64, Each),
-            &Rows<'_>,
-            &mut Lookup,
-            &mut dyn Write,
-        ) -> io::Result<()>,
+        write: impl FnOnce(Snapshot<'_>, &Rows<'_>, &mut Lookup, &mut dyn Write) -> io::Result<()>,
     ) -> Result<ExitCode, Failure> {
         let mut lookup = Lookup::default();
         let mut output = Output::default();
-        let source = self.files.source();
         self.files.snapshot()?;
         let snapshot = self.files.last();
         let mut rows = Rows::new(
@@ -214,8 +210,7 @@ impl<'a> Table<'a> {
         );
         let top = self.args.rows.top.unwrap_or(usize::MAX);
         rows.arrange(self.sort.as_ref(), top, &mut lookup);
-        let about = (source, snapshot.began_ns(), self.each);
-        write(about, &rows, &mut lookup, &mut output).map_err(OutputError::from)?;
+        write(snapshot, &rows, &mut lookup, &mut output).map_err(OutputError::from)?;
         output.finish()?;
         if !self.args.rows.quiet {
             self.say_what_is_missing(snapshot);

@@ -142,7 +142,7 @@ fn open_files_and_sockets_are_those_of_the_service_that_runs() {
             assert!(is_served, "{command} as {uid}: {asked:?}");
         }
     }
-    // The test has a socket: its number is for everybody, what it is for who may trace it.
+    // Every user is shown that the test has a socket. Only users who may trace the test are shown which one.
     let own = std::process::id();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();

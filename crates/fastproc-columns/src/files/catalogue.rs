@@ -66,7 +66,7 @@ macro_rules! socket {
 /// What a GPU did for a file, or for all files of a process.
 macro_rules! gpu {
     ($client:ident => $value:expr) => {
-        |row, _| Value::known(of_gpus(row, |$client| $value), Into::into)
+        |row, _| Value::known(sum_of_gpus(row, |$client| $value), Into::into)
     };
 }
 
@@ -131,7 +131,7 @@ pub static COLUMNS: &[Field<OpenFiles>] = &[
     of_socket("netns", Unit::Number, "inode number of its network namespace", socket!(socket => socket.network_namespace())).id(),
 ];
 
-fn of_gpus(row: &Row<'_>, value: impl Fn(&GpuClient) -> Option<u64>) -> Option<u64> {
+fn sum_of_gpus(row: &Row<'_>, value: impl Fn(&GpuClient) -> Option<u64>) -> Option<u64> {
     match row.file {
         Some(file) => value(file.gpu()?),
         None => row

@@ -172,7 +172,7 @@ fn told_of(served: &Served, pid: u32) -> Told {
     all.remove(&pid).expect("the process is there")
 }
 
-/// A process that has a file open, and rests until it is told to end.
+/// A process with an open file. It sleeps until the test ends it.
 pub struct Held {
     child: Option<Child>,
     turn: Turn,

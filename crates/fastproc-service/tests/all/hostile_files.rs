@@ -70,7 +70,7 @@ fn a_user_with_too_many_descriptors_is_refused_and_others_are_not() {
     }
 }
 
-/// Reading is charged to who asks, and not to others.
+/// The user who asks pays for reading, and other users do not.
 #[test]
 fn a_user_over_its_time_is_refused_files_and_others_are_not() {
     let _alone = alone();

@@ -190,6 +190,7 @@ impl Files {
             gpus: &self.gpus,
             orphans: self.orphans.tables(),
             pids: self.pids.as_deref(),
+            source: self.source(),
             began_ns,
         }
     }

@@ -288,7 +288,7 @@ impl Bpf {
         self.options.lists.then(|| &records[listed])
     }
 
-    /// Who may see the files of each process, if they were read for a user.
+    /// The rights of each process, if files were read for a user.
     pub(super) fn rights(&self) -> &[Rights] {
         &self.loaded.rights.as_slice()[..self.met.processes]
     }

@@ -3,6 +3,7 @@
 use rustix::fs::{major, minor};
 
 use super::{
+    Source,
     gpu::{Clients, GpuClient},
     groups::Kind,
     name,
@@ -33,6 +34,7 @@ pub struct Snapshot<'a> {
     pub(super) orphans: Tables<'a>,
     /// The only processes to show.
     pub(super) pids: Option<&'a [u32]>,
+    pub(super) source: Source,
     pub(super) began_ns: u64,
 }
 
@@ -140,6 +142,11 @@ impl<'a> Snapshot<'a> {
     /// Whether the kernel hides the files of any process.
     pub(super) fn has_hidden(self) -> bool {
         self.processes().any(Holder::is_hidden)
+    }
+
+    /// Where it was read: that of this snapshot, even if a service answers the next one.
+    pub fn source(self) -> Source {
+        self.source
     }
 
     /// When the snapshot began, in nanoseconds since boot.

@@ -139,9 +139,9 @@ impl Reader {
         reads_all || owns
     }
 
-    /// Whether it is certain that the kernel denies this reader, who has no capabilities, access to a process with these ids in this
-    /// user namespace. Of its own processes a user may see the reader itself; others depend on a security module. The creator of a
-    /// user namespace has all capabilities over it.
+    /// Whether the kernel certainly denies this reader access to a process with these ids in this user namespace. The reader has no
+    /// capabilities. Its own processes are not certain: a security module may decide, and one of them is the reader. Nor are those
+    /// of another user namespace: its creator has all capabilities there.
     #[doc(hidden)]
     pub fn is_surely_denied(&self, of: &Users, user_ns: u32) -> bool {
         let is_another = [of.uid, of.euid, of.suid] != [self.fsuid; 3]

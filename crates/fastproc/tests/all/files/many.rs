@@ -99,7 +99,7 @@ fn a_million_descriptors_take_a_bounded_memory() {
     }
 }
 
-/// Duplicates cost their user little, and must not fill the memory of who reads them.
+/// A user can duplicate a descriptor very often at little cost. That must not fill the memory of the reader.
 #[test]
 fn one_process_does_not_take_the_room_of_others() {
     const ROOM: u32 = 4_000;
