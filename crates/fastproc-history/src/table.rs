@@ -1,0 +1,286 @@
+//! The tables of a history and their columns. A column's name, type, unit and meaning never change: another meaning gets
+//! another name, and readers join by name.
+
+use std::sync::LazyLock;
+
+use fastproc::schema::{self, Field, Structure, Unit};
+
+/// The type of a column: one that the weakest engine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A signed 64-bit integer.
+    Number,
+    /// Microseconds since 1970, UTC.
+    Time,
+    /// UTF-8, as [`crate::escape`] writes names that are not.
+    Text,
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// The unit of its number: `ns`, `bytes` or nothing.
+    pub unit: &'static str,
+    /// What it says.
+    pub meaning: &'static str,
+    /// The member of the record that it holds, if it is one.
+    pub member: Option<Field>,
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// What a row is.
+    pub meaning: &'static str,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// The columns by which rows of a sealed file are sorted.
+    pub order: &'static [&'static str],
+}
+
+impl Table {
+    /// The index of a column.
+    pub fn index(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+}
+
+/// Columns of one table: its own, and members of a structure as name of the column and path of the member.
+fn columns(own: &[Own], structure: &Structure, members: &[(&'static str, &str)]) -> Vec<Column> {
+    let fields = structure.fields();
+    let own = EVERYWHERE.iter().chain(own).map(|own| Column {
+        name: own.0,
+        kind: own.1,
+        unit: "",
+        meaning: own.2,
+        member: None,
+    });
+    let members = members.iter().map(|(name, path)| {
+        let field = fields.iter().find(|field| field.path == *path);
+        let field = field.unwrap_or_else(|| panic!("{path} is no member of {}", structure.name));
+        let kind = match field.type_of {
+            schema::Type::Chars(_) => Kind::Text,
+            _ => Kind::Number,
+        };
+        let unit = match field.unit {
+            Unit::Nanoseconds => "ns",
+            Unit::Bytes => "bytes",
+            _ => "",
+        };
+        Column {
+            name,
+            kind,
+            unit,
+            meaning: field.doc,
+            member: Some(field.clone()),
+        }
+    });
+    own.chain(members).collect()
+}
+
+/// A column that is no member of a record: name, type, meaning.
+type Own = (&'static str, Kind, &'static str);
+
+const EVERYWHERE: &[Own] = &[
+    (
+        "time",
+        Kind::Time,
+        "The second of the walk, or when it happened.",
+    ),
+    (
+        "boot_id",
+        Kind::Text,
+        "`/proc/sys/kernel/random/boot_id`: another after each boot.",
+    ),
+    (
+        "boot_time",
+        Kind::Time,
+        "When the machine was booted: add `start_ns` for the start of a process.",
+    ),
+];
+
+/// A row for each process that changed in a second.
+pub static PROCESSES: LazyLock<Table> = LazyLock::new(|| Table {
+    name: "processes",
+    meaning: "A process that changed in this second: counters since its start, and what it was then.",
+    columns: columns(
+        &[(
+            "gone",
+            Kind::Number,
+            "1 in the first second without the process; all values are null.",
+        )],
+        schema::RECORD,
+        &[
+            ("pid", "identity.tgid"),
+            ("start_ns", "identity.start_ns"),
+            ("comm", "identity.comm"),
+            ("state_bits", "identity.state_bits"),
+            ("threads", "identity.num_threads"),
+            ("utime_ns", "cpu.utime_ns"),
+            ("stime_ns", "cpu.stime_ns"),
+            ("children_utime_ns", "cpu.cutime_ns"),
+            ("children_stime_ns", "cpu.cstime_ns"),
+            ("run_ns", "cpu.sum_exec_ns"),
+            ("run_delay_ns", "cpu.run_delay_ns"),
+            ("timeslices", "cpu.timeslices"),
+            ("minor_faults", "cpu.minflt"),
+            ("major_faults", "cpu.majflt"),
+            ("voluntary_switches", "cpu.nvcsw"),
+            ("involuntary_switches", "cpu.nivcsw"),
+            ("vsize", "memory.vsize"),
+            ("rss_anon", "memory.rss_anon"),
+            ("rss_file", "memory.rss_file"),
+            ("rss_shmem", "memory.rss_shmem"),
+            ("swap", "memory.swap"),
+            ("locked", "memory.locked"),
+            ("priority", "scheduling.priority"),
+            ("nice", "scheduling.nice"),
+            ("realtime_priority", "scheduling.rt_priority"),
+            ("policy", "scheduling.policy"),
+            ("processor", "scheduling.processor"),
+            ("read_calls_bytes", "io.rchar"),
+            ("write_calls_bytes", "io.wchar"),
+            ("read_bytes", "io.read_bytes"),
+            ("write_bytes", "io.write_bytes"),
+        ],
+    ),
+    order: &["pid", "start_ns", "time"],
+});
+
+/// Who a process is. Written when it is first seen, when that changed, and at the head of each row group.
+pub static IDENTITIES: LazyLock<Table> = LazyLock::new(|| Table {
+    name: "identities",
+    meaning: "Who a process is, from this time on.",
+    columns: columns(
+        &[
+            ("user", Kind::Text, "Name of the effective user."),
+            (
+                "command_line",
+                Kind::Text,
+                "Arguments, joined by blanks, as read at this time; null if not kept.",
+            ),
+            ("cgroup", Kind::Text, "Path of its cgroup."),
+            ("container", Kind::Text, "Id of its container."),
+            ("container_name", Kind::Text, "Name of its container."),
+            ("pod", Kind::Text, "Name of its pod."),
+            ("namespace", Kind::Text, "Kubernetes namespace of its pod."),
+            ("image", Kind::Text, "Image of its container."),
+        ],
+        schema::RECORD,
+        &[
+            ("pid", "identity.tgid"),
+            ("start_ns", "identity.start_ns"),
+            ("comm", "identity.comm"),
+            ("ppid", "identity.ppid"),
+            ("process_group", "identity.pgrp"),
+            ("session", "identity.session"),
+            ("terminal", "identity.tty_nr"),
+            ("foreground_group", "identity.tpgid"),
+            ("flags", "identity.flags"),
+            ("uid", "users.uid"),
+            ("euid", "users.euid"),
+            ("gid", "users.gid"),
+            ("egid", "users.egid"),
+            ("cgroup_id", "cgroup.id"),
+        ],
+    ),
+    order: &["pid", "start_ns", "time"],
+});
+
+/// A row for each exit.
+pub static EXITS: LazyLock<Table> = LazyLock::new(|| Table {
+    name: "exits",
+    meaning: "A process that ended, with its last values.",
+    columns: columns(
+        &[
+            ("user", Kind::Text, "Name of the effective user."),
+            (
+                "command_line",
+                Kind::Text,
+                "Arguments as known at the end; null if not kept.",
+            ),
+        ],
+        schema::EXIT,
+        &[
+            ("number", "number"),
+            ("known", "known"),
+            ("pid", "pid"),
+            ("start_ns", "start_ns"),
+            ("end_ns", "end_ns"),
+            ("comm", "comm"),
+            ("ppid", "ppid"),
+            ("status", "status"),
+            ("flags", "flags"),
+            ("uid", "uid"),
+            ("euid", "euid"),
+            ("gid", "gid"),
+            ("egid", "egid"),
+            ("utime_ns", "utime_ns"),
+            ("stime_ns", "stime_ns"),
+            ("run_ns", "sum_exec_ns"),
+            ("run_delay_ns", "run_delay_ns"),
+            ("timeslices", "timeslices"),
+            ("minor_faults", "minflt"),
+            ("major_faults", "majflt"),
+            ("voluntary_switches", "nvcsw"),
+            ("involuntary_switches", "nivcsw"),
+            ("peak_rss", "peak_rss"),
+            ("cgroup_id", "cgroup_id"),
+            ("read_calls_bytes", "io.rchar"),
+            ("write_calls_bytes", "io.wchar"),
+            ("read_bytes", "io.read_bytes"),
+            ("write_bytes", "io.write_bytes"),
+        ],
+    ),
+    order: &["time", "pid"],
+});
+
+/// What the recorder itself has to say.
+pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
+    name: "events",
+    meaning: "Something that a reader of the other tables has to know.",
+    columns: columns(
+        &[
+            (
+                "event",
+                Kind::Text,
+                "`started`, `stopped`, `blind`, `clock`, `slept`, `damaged`.",
+            ),
+            ("until", Kind::Time, "Its end, if it lasted."),
+            ("detail", Kind::Text, "In words."),
+        ],
+        schema::RECORD,
+        &[],
+    ),
+    order: &["time"],
+});
+
+/// All tables.
+pub fn all() -> [&'static Table; 4] {
+    [&PROCESSES, &IDENTITIES, &EXITS, &EVENTS]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_the_order_names_columns() {
+        for table in all() {
+            let mut names: Vec<_> = table.columns.iter().map(|column| column.name).collect();
+            names.sort_unstable();
+            assert!(
+                names.windows(2).all(|pair| pair[0] != pair[1]),
+                "{}",
+                table.name
+            );
+            assert!(table.order.iter().all(|name| table.index(name).is_some()));
+        }
+    }
+}
