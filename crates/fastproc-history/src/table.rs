@@ -57,7 +57,7 @@ fn columns(own: &[Own], structure: &Structure, members: &[(&'static str, &str)])
     let own = EVERYWHERE.iter().chain(own).map(|own| Column {
         name: own.0,
         kind: own.1,
-        unit: "",
+        unit: own_unit(own.0),
         meaning: own.2,
         member: None,
     });
@@ -82,6 +82,17 @@ fn columns(own: &[Own], structure: &Structure, members: &[(&'static str, &str)])
         }
     });
     own.chain(members).collect()
+}
+
+/// The unit in which the name of a column ends.
+fn own_unit(name: &str) -> &'static str {
+    if name.ends_with("_ns") {
+        "ns"
+    } else if name.ends_with("_bytes") {
+        "bytes"
+    } else {
+        ""
+    }
 }
 
 /// A column that is no member of a record: name, type, meaning.
@@ -110,11 +121,18 @@ pub static PROCESSES: LazyLock<Table> = LazyLock::new(|| Table {
     name: "processes",
     meaning: "A process that changed in this second: counters since its start, and what it was then.",
     columns: columns(
-        &[(
-            "gone",
-            Kind::Number,
-            "1 in the first second without the process; all values are null.",
-        )],
+        &[
+            (
+                "gone",
+                Kind::Number,
+                "1 in the first second without the process; all values are null.",
+            ),
+            (
+                "name",
+                Kind::Text,
+                "The whole name, if `comm` is only a part: that of a kernel worker, with its work.",
+            ),
+        ],
         schema::RECORD,
         &[
             ("pid", "identity.tgid"),
@@ -160,10 +178,13 @@ pub static IDENTITIES: LazyLock<Table> = LazyLock::new(|| Table {
     columns: columns(
         &[
             ("user", Kind::Text, "Name of the effective user."),
+            ("real_user", Kind::Text, "Name of the real user."),
+            ("group", Kind::Text, "Name of the effective group."),
+            ("real_group", Kind::Text, "Name of the real group."),
             (
                 "command_line",
                 Kind::Text,
-                "Arguments, joined by blanks, as read at this time; null if not kept.",
+                "Arguments, joined by blanks, as read at this time; a blank within one is `\\x20`. Null if not kept.",
             ),
             ("cgroup", Kind::Text, "Path of its cgroup."),
             ("container", Kind::Text, "Id of its container."),
@@ -200,11 +221,15 @@ pub static EXITS: LazyLock<Table> = LazyLock::new(|| Table {
     columns: columns(
         &[
             ("user", Kind::Text, "Name of the effective user."),
+            ("real_user", Kind::Text, "Name of the real user."),
+            ("group", Kind::Text, "Name of the effective group."),
+            ("real_group", Kind::Text, "Name of the real group."),
             (
                 "command_line",
                 Kind::Text,
-                "Arguments as known at the end; null if not kept.",
+                "Arguments as known at the end, as in `identities`; null if not kept.",
             ),
+            ("cgroup", Kind::Text, "Path of its cgroup."),
         ],
         schema::EXIT,
         &[
@@ -241,6 +266,43 @@ pub static EXITS: LazyLock<Table> = LazyLock::new(|| Table {
     order: &["time", "pid"],
 });
 
+/// A row for each walk: a second without one was not recorded. Its time is that of the rows of `processes`.
+pub static MACHINE: LazyLock<Table> = LazyLock::new(|| Table {
+    name: "machine",
+    meaning: "The machine at a walk of its processes.",
+    columns: columns(
+        &[
+            (
+                "began_ns",
+                Kind::Number,
+                "When the walk began, since boot, on the clock of `start_ns`.",
+            ),
+            ("read_for_ns", Kind::Number, "How long it took."),
+            (
+                "interval_ns",
+                Kind::Number,
+                "The time to the next walk, if none is missed.",
+            ),
+            ("processes", Kind::Number, "How many processes there were."),
+            (
+                "lost_exits",
+                Kind::Number,
+                "Exits since the walk before that `exits` lacks; null if exits are not recorded.",
+            ),
+            ("cpus", Kind::Number, "CPUs that are online."),
+            (
+                "memory_bytes",
+                Kind::Number,
+                "`MemTotal` of `/proc/meminfo`.",
+            ),
+            ("page_bytes", Kind::Number, "The size of a page."),
+        ],
+        schema::RECORD,
+        &[],
+    ),
+    order: &["time"],
+});
+
 /// What the recorder itself has to say.
 pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
     name: "events",
@@ -262,8 +324,8 @@ pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
 });
 
 /// All tables.
-pub fn all() -> [&'static Table; 4] {
-    [&PROCESSES, &IDENTITIES, &EXITS, &EVENTS]
+pub fn all() -> [&'static Table; 5] {
+    [&PROCESSES, &IDENTITIES, &EXITS, &MACHINE, &EVENTS]
 }
 
 #[cfg(test)]
