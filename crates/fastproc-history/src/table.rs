@@ -283,6 +283,11 @@ pub static MACHINE: LazyLock<Table> = LazyLock::new(|| Table {
                 Kind::Number,
                 "The time to the next walk, if none is missed.",
             ),
+            (
+                "whole",
+                Kind::Number,
+                "1 if `processes` and `identities` have a row for each process in this second: at the head of a row group.",
+            ),
             ("processes", Kind::Number, "How many processes there were."),
             (
                 "lost_exits",
