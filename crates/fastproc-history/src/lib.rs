@@ -4,5 +4,7 @@
 //! reads as they are. [`table`] names the tables and their columns.
 
 pub mod escape;
+pub mod file;
+pub mod folder;
 pub mod rows;
 pub mod table;

@@ -1,0 +1,83 @@
+//! Files in memory, written, read, copied.
+
+use std::{io::Write, sync::LazyLock};
+
+use super::*;
+use crate::{
+    rows::{Cells, Rows},
+    table::{EVENTS, Kind, PROCESSES, Table},
+};
+
+/// A file with these bytes.
+fn file(bytes: &[u8]) -> std::fs::File {
+    let file = rustix::fs::memfd_create(c"history", rustix::fs::MemfdFlags::CLOEXEC);
+    let mut file = std::fs::File::from(file.expect("memory"));
+    file.write_all(bytes).expect("memory");
+    file
+}
+
+/// Rows of a table whose values differ from row to row and column to column, with nulls.
+fn rows(table: &'static Table, count: usize, from: i64) -> Rows {
+    let mut rows = Rows::new(table);
+    rows.count = count;
+    for (at, column) in table.columns.iter().enumerate() {
+        let number = |row: usize| {
+            let value = from + (row * (at + 3)) as i64;
+            (column.name == "time" || (row + at) % 7 != 0).then_some(value)
+        };
+        rows.columns[at] = match column.kind {
+            Kind::Number | Kind::Time => Cells::Numbers((0..count).map(number).collect()),
+            Kind::Text => {
+                let text = |row| number(row).map(|value| format!("text {}", value % 50).into());
+                Cells::Texts((0..count).map(text).collect())
+            }
+        };
+    }
+    rows
+}
+
+fn all(table: &'static LazyLock<Table>) -> Vec<&'static str> {
+    table.columns.iter().map(|column| column.name).collect()
+}
+
+fn written(groups: &[Rows]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), groups[0].table).expect("a file");
+    for rows in groups {
+        writer.group(rows).expect("a row group");
+    }
+    writer.finish().expect("a footer")
+}
+
+#[test]
+fn values_and_nulls_come_back() {
+    let groups = [rows(&PROCESSES, 1000, 5), rows(&PROCESSES, 3, -7)];
+    let file = File::open(file(&written(&groups)), &PROCESSES).expect("a file");
+    assert_eq!(file.groups(), 2);
+    for (group, rows) in groups.iter().enumerate() {
+        let read = file.read(group, &all(&PROCESSES)).expect("rows");
+        assert_eq!(read.columns, rows.columns);
+        assert_eq!(file.rows(group), rows.count as u64);
+    }
+    let (from, to) = (-7, -7 + 2 * 3);
+    assert_eq!(file.span(1), Some(Span { from, to }));
+    let read = file.read(0, &["pid"]).expect("rows");
+    assert_eq!(read.numbers("pid"), groups[0].numbers("pid"));
+    assert!(read.numbers("time").is_empty());
+}
+
+#[test]
+fn row_groups_of_several_files_are_copied() {
+    let quarters: Vec<_> = (0..4).map(|at| rows(&EVENTS, 100, at * 900)).collect();
+    let mut writer = Writer::new(Vec::new(), &EVENTS).expect("a file");
+    for rows in &quarters {
+        let quarter = written(std::slice::from_ref(rows));
+        let quarter = File::open(file(&quarter), &EVENTS).expect("a file");
+        writer.copy_group(&quarter, 0).expect("a row group");
+    }
+    let hour = writer.finish().expect("a footer");
+    let hour = File::open(file(&hour), &EVENTS).expect("a file");
+    for (group, rows) in quarters.iter().enumerate() {
+        let read = hour.read(group, &all(&EVENTS)).expect("rows");
+        assert_eq!(read.columns, rows.columns);
+    }
+}
