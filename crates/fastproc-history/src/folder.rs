@@ -289,17 +289,51 @@ impl Folder {
 
     /// All files, sorted by table, host, time and place. Names that no version writes are left out.
     pub fn list(&self) -> Result<Vec<Entry>, Error> {
+        self.list_of(i64::MIN, i64::MAX)
+    }
+
+    /// The hosts of which there are files.
+    pub fn hosts(&self) -> Result<Vec<Box<str>>, Error> {
+        let mut hosts: Vec<Box<str>> = Vec::new();
+        let mut open = false;
+        self.each(&[OPEN], FileType::RegularFile, |name| {
+            open |= Entry::open("", name).is_some();
+            Ok(())
+        })?;
+        hosts.extend(self.host()?.or_else(|| Some("".into())).filter(|_| open));
+        for name in self.names(&[], "host=")? {
+            hosts.extend(
+                name.strip_prefix("host=")
+                    .filter(|name| is_host(name))
+                    .map(Into::into),
+            );
+        }
+        hosts.sort_unstable();
+        hosts.dedup();
+        Ok(hosts)
+    }
+
+    /// The files that cover any of these seconds, `to` exclusive. Others cost nothing.
+    fn list_of(&self, from: i64, to: i64) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
+        let is_of = |date: &str, hour: &str, seconds: i64| {
+            hour_of(date, hour).is_some_and(|first| first < to && first + seconds > from)
+        };
         let host = self.host()?.unwrap_or_default();
         self.each(&[OPEN], FileType::RegularFile, |name| {
             entries.extend(Entry::open(&host, name));
             bound(&entries)
         })?;
         for host in self.names(&[], "host=")? {
-            for date in self.names(&[&host], "date=")? {
-                for hour in self.names(&[&host, &date], "hour=")? {
-                    self.each(&[&host, &date, &hour], FileType::RegularFile, |name| {
-                        entries.extend(Entry::sealed([&host, &date, &hour, name]));
+            let dates = self.names(&[&host], "date=")?;
+            for date in dates
+                .iter()
+                .filter(|date| is_of(date, "hour=00", 24 * HOUR))
+            {
+                let hours = self.names(&[&host, date], "hour=")?;
+                for hour in hours.iter().filter(|hour| is_of(date, hour, HOUR)) {
+                    self.each(&[&host, date, hour], FileType::RegularFile, |name| {
+                        entries.extend(Entry::sealed([&host, date, hour, name]));
                         bound(&entries)
                     })?;
                 }
@@ -320,9 +354,9 @@ impl Folder {
     /// What to read of a table for the seconds from `from` to before `to`: of what was recorded twice, what covers most, and
     /// the finest.
     pub fn chosen(&self, table: &str, from: i64, to: i64) -> Result<Vec<Entry>, Error> {
-        let mut entries = chosen(self.list()?);
+        let mut entries = self.list_of(from, to)?;
         entries.retain(|entry| &*entry.table == table && entry.from < to && from < entry.to);
-        Ok(entries)
+        Ok(chosen(entries))
     }
 
     /// Files whose rows are in others, and that a crash left: the recorder removes them.

@@ -6,5 +6,6 @@
 pub mod escape;
 pub mod file;
 pub mod folder;
+pub mod read;
 pub mod rows;
 pub mod table;

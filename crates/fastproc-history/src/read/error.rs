@@ -1,0 +1,78 @@
+//! Why there is no answer.
+
+use std::path::PathBuf;
+
+use fastproc_columns::number::write_local;
+
+use crate::{file, folder};
+
+/// Why a history does not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder cannot be read.
+    #[error("the history cannot be read")]
+    Folder(#[from] folder::Error),
+    /// The folder holds no history.
+    #[error(
+        "{} holds no history; fastproc record writes one, and --history names another folder", .0.display()
+    )]
+    Empty(PathBuf),
+    /// The folder holds several hosts, and none is chosen.
+    #[error("the history is of several hosts; choose one with --host: {}", .0.join(", "))]
+    Hosts(Vec<String>),
+    /// It does not hold this host.
+    #[error("the history has no host {asked}; it has {}", .has.join(", "))]
+    NoHost {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        has: Vec<String>,
+    },
+    /// Nothing was recorded at this time.
+    #[error("nothing was recorded at {}{}", shown(*.asked), around(*.before, *.after))]
+    Gap {
+        /// The time, in microseconds since 1970.
+        asked: i64,
+        /// The last walk before it.
+        before: Option<i64>,
+        /// The first walk after it.
+        after: Option<i64>,
+    },
+    /// The machine was booted in between.
+    #[error(
+        "the machine was booted between {} and {}: ask for the time before and the time after that", shown(*.0), shown(*.1)
+    )]
+    Booted(i64, i64),
+    /// The window ends before it begins.
+    #[error("the time of --to is not later than that of --from")]
+    Backwards,
+    /// What the answer needs is damaged.
+    #[error("{}: what was recorded at that time is damaged; fastproc history check lists all that is", .path.display())]
+    Damaged {
+        /// The file, below the folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: file::Error,
+    },
+    /// A row says what cannot be.
+    #[error("what was recorded at {} lacks a value that every walk has", shown(*.0))]
+    Incomplete(i64),
+}
+
+/// A time in the reader's time zone, from microseconds since 1970.
+pub fn shown(time: i64) -> String {
+    let mut text = Vec::new();
+    write_local(time.div_euclid(1_000_000), "%Y-%m-%d %H:%M:%S", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn around(before: Option<i64>, after: Option<i64>) -> String {
+    let before = before.map(|time| format!("the last record before is of {}", shown(time)));
+    let after = after.map(|time| format!("the next is of {}", shown(time)));
+    let known: Vec<_> = before.into_iter().chain(after).collect();
+    match known.is_empty() {
+        true => String::new(),
+        false => format!("; {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,105 @@
+//! The last row of each process at a time.
+
+use std::{collections::HashMap, ops::ControlFlow};
+
+use super::{Error, history::History, record::Members};
+use crate::{rows::Rows, table::Table};
+
+/// A process: its id and its start.
+pub(super) type Key = (i64, i64);
+
+/// What is known of a process at a time.
+#[derive(Debug)]
+pub(super) struct Latest<T> {
+    /// Its last row, if it has one, in microseconds since 1970.
+    pub time: i64,
+    pub value: Option<T>,
+    /// When it was found to be gone, if it was.
+    pub gone: Option<i64>,
+}
+
+impl<T> Default for Latest<T> {
+    fn default() -> Self {
+        Self {
+            time: i64::MIN,
+            value: None,
+            gone: None,
+        }
+    }
+}
+
+impl<T> Latest<T> {
+    /// Whether it was there at a walk, the last one with a row for each process being of the time `whole`.
+    pub(super) fn is_there(&self, whole: i64) -> bool {
+        self.gone.is_none_or(|gone| gone < self.time) && self.time >= whole
+    }
+}
+
+/// Rows of one process that stand together.
+struct Run {
+    key: Key,
+    last: Option<(i64, usize)>,
+    gone: Option<i64>,
+}
+
+impl History {
+    /// Finds the last row of each process in a time in microseconds, both inclusive, and makes a value from it.
+    pub(super) fn latest<T>(
+        &mut self,
+        table: &'static Table,
+        time: (i64, i64),
+        wanted: impl Iterator<Item = &'static str>,
+        mut make: impl FnMut(Key, &Members<'_>, &Rows, usize) -> T,
+    ) -> Result<HashMap<Key, Latest<T>>, Error> {
+        let mut wanted: Vec<&str> = wanted.collect();
+        wanted.extend(["time", "pid", "start_ns", "gone"]);
+        let mut latest: HashMap<Key, Latest<T>> = HashMap::new();
+        self.groups(table, time, &wanted, |_, rows| {
+            let members = Members::new(rows);
+            each_run(rows, time, |run| {
+                let known = latest.entry(run.key).or_default();
+                if let Some((time, row)) = run.last.filter(|(time, _)| *time >= known.time) {
+                    known.time = time;
+                    known.value = Some(make(run.key, &members, rows, row));
+                }
+                known.gone = known.gone.max(run.gone);
+            });
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(latest)
+    }
+}
+
+fn each_run(rows: &Rows, (from, to): (i64, i64), mut each: impl FnMut(Run)) {
+    let [times, pids, starts, gone] =
+        ["time", "pid", "start_ns", "gone"].map(|name| rows.numbers(name));
+    let mut run: Option<Run> = None;
+    for row in 0..rows.count {
+        let at = |values: &[Option<i64>]| values.get(row).copied().flatten();
+        let (Some(time), Some(pid), Some(start)) = (at(times), at(pids), at(starts)) else {
+            continue;
+        };
+        if time < from || time > to {
+            continue;
+        }
+        if run.as_ref().is_none_or(|run| run.key != (pid, start)) {
+            let next = Run {
+                key: (pid, start),
+                last: None,
+                gone: None,
+            };
+            if let Some(done) = run.replace(next) {
+                each(done);
+            }
+        }
+        let Some(run) = &mut run else { continue };
+        if at(gone) == Some(1) {
+            run.gone = run.gone.max(Some(time));
+        } else if run.last.is_none_or(|(last, _)| last <= time) {
+            run.last = Some((time, row));
+        }
+    }
+    if let Some(done) = run {
+        each(done);
+    }
+}

@@ -1,0 +1,24 @@
+//! Looks back: what a folder says of a machine at a time, and of what its processes did between two times.
+//!
+//! A [`History`] reads only the row groups and columns that an answer needs. A file or row group that is damaged is left out
+//! and named ([`History::damaged`]); where an answer would be wrong without it, there is none ([`Error::Damaged`]). What was
+//! not recorded is no answer either: a time in a gap is [`Error::Gap`].
+
+mod error;
+mod history;
+mod latest;
+mod moment;
+mod record;
+mod texts;
+mod walk;
+mod window;
+
+pub use self::{
+    error::{Error, shown},
+    history::{Damage, History},
+    moment::Moment,
+    record::restored,
+    texts::Texts,
+    walk::Walk,
+    window::Window,
+};

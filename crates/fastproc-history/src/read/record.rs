@@ -1,0 +1,192 @@
+//! Rows as the structures of the library.
+
+use fastproc::{
+    Fields,
+    exits::Exit,
+    record::{ExitRecord, NAME_LEN, Record},
+    schema::{self, Field, Type},
+    words, words_mut,
+};
+
+use crate::{
+    escape,
+    rows::{Cells, Rows},
+    table::{IDENTITIES, PROCESSES, Table},
+};
+
+/// `FP_NAME_FULL` of `bpf/record.h`.
+const NAME_FULL: u32 = 1;
+
+/// The members of a structure that the columns of these rows hold.
+pub(super) struct Members<'r>(Vec<(&'static Field, &'r Cells)>);
+
+impl<'r> Members<'r> {
+    pub(super) fn new(rows: &'r Rows) -> Self {
+        let columns = rows.table.columns.iter().zip(&rows.columns);
+        Self(
+            columns
+                .filter_map(|(column, cells)| Some((column.member.as_ref()?, cells)))
+                .collect(),
+        )
+    }
+
+    /// Fills the members with the values of a row. What may be unknown and is becomes so. Returns the groups whose values are
+    /// all known.
+    fn fill(&self, row: usize, words: &mut [u64]) -> Fields {
+        let (mut known, mut lacking) = (Fields::empty(), Fields::empty());
+        for (field, cells) in &self.0 {
+            let is_known = put(field, cells, row, words);
+            let group = field.group.unwrap_or(Fields::empty());
+            if is_known {
+                known |= group;
+            } else if let Some(bits) = field.unknown {
+                put_number(field, bits, words);
+            } else {
+                lacking |= group;
+            }
+        }
+        known - lacking
+    }
+}
+
+/// Puts the value of a row into a member. Returns whether it is known, and fits.
+fn put(field: &Field, cells: &Cells, row: usize, words: &mut [u64]) -> bool {
+    match (cells, field.type_of) {
+        (Cells::Numbers(values), of) => {
+            let Some(Some(value)) = values.get(row) else {
+                return false;
+            };
+            let fits = match of {
+                Type::U8 => u8::try_from(*value).is_ok(),
+                Type::U32 => u32::try_from(*value).is_ok(),
+                Type::I32 => i32::try_from(*value).is_ok(),
+                Type::U64 | Type::I64 => true,
+                _ => false,
+            };
+            if fits {
+                put_number(field, *value as u64, words);
+            }
+            fits
+        }
+        (Cells::Texts(values), Type::Chars(room)) => {
+            let text = values.get(row).and_then(Option::as_deref);
+            let Some(text) = text.and_then(escape::unescaped) else {
+                return false;
+            };
+            let text = &text[..text.len().min(room - 1)];
+            for at in 0..room {
+                put_byte(field.offset + at, text.get(at).copied().unwrap_or(0), words);
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+fn put_number(field: &Field, value: u64, words: &mut [u64]) {
+    for (at, byte) in value.to_le_bytes().into_iter().enumerate() {
+        let size = field.type_of.size();
+        if at < size {
+            // The members have the byte order of the machine.
+            let at = if cfg!(target_endian = "big") {
+                size - 1 - at
+            } else {
+                at
+            };
+            put_byte(field.offset + at, byte, words);
+        }
+    }
+}
+
+fn put_byte(offset: usize, byte: u8, words: &mut [u64]) {
+    let mut bytes = words[offset / 8].to_ne_bytes();
+    bytes[offset % 8] = byte;
+    words[offset / 8] = u64::from_ne_bytes(bytes);
+}
+
+/// A record of which nothing is known.
+pub(super) fn unknown() -> Record {
+    let mut record = Record::default();
+    record.identity.masked = 1;
+    record
+}
+
+/// What a row of `processes` or `identities` says, added to what is known.
+pub(super) fn record(known: &Record, members: &Members<'_>, rows: &Rows, row: usize) -> Record {
+    let mut record = *known;
+    let groups = members.fill(row, words_mut(&mut record));
+    record.identity.groups = known.identity.groups | groups.bits();
+    let name = rows.texts("name").get(row).and_then(Option::as_deref);
+    if let Some(name) = name.and_then(escape::unescaped) {
+        let name = &name[..name.len().min(NAME_LEN - 1)];
+        record.name.kind = NAME_FULL;
+        record.name.text[..name.len()].copy_from_slice(name);
+    }
+    record
+}
+
+/// What a row of `exits` says of an exited process.
+pub(super) fn exit(members: &Members<'_>, row: usize) -> Exit {
+    let mut record = ExitRecord::default();
+    members.fill(row, words_mut(&mut record));
+    record.to_exit()
+}
+
+/// The columns of a table that these groups of fields need, besides its own.
+pub(super) fn wanted(table: &Table, groups: Fields) -> impl Iterator<Item = &'static str> {
+    table.columns.iter().filter_map(move |column| {
+        let group = column.member.as_ref()?.group;
+        group
+            .is_none_or(|group| groups.contains(group))
+            .then_some(column.name)
+    })
+}
+
+/// The values that grow until a process ends, so that their difference says what it did.
+fn is_sum(field: &Field) -> bool {
+    field
+        .group
+        .is_some_and(|group| (Fields::CPU | Fields::IO | Fields::DELAYS).contains(group))
+}
+
+/// Leaves what a process has done since it was `before`. Both are of the same process.
+pub(super) fn subtract(record: &mut Record, before: &Record) {
+    // A sum that was unknown then says nothing about the time since.
+    let sums = (Fields::CPU | Fields::IO).bits();
+    record.identity.groups &= !sums | before.identity.groups;
+    for column in &PROCESSES.columns {
+        let Some(field) = column.member.as_ref().filter(|field| is_sum(field)) else {
+            continue;
+        };
+        let at = field.offset / 8;
+        let (now, then) = (&mut words_mut(record)[at], words(before)[at]);
+        *now = match field.unknown {
+            Some(unknown) if *now == unknown || then == unknown => unknown,
+            _ => now.saturating_sub(then),
+        };
+    }
+}
+
+/// Of a record from a history: the members that it has, as bytes of the record, whatever the rest of it is.
+pub fn restored() -> Vec<bool> {
+    let mut held = vec![false; size_of::<Record>()];
+    let columns = PROCESSES.columns.iter().chain(&IDENTITIES.columns);
+    let fields = schema::RECORD.fields();
+    // The reader makes these.
+    let made = [
+        "identity.groups",
+        "identity.masked",
+        "identity.on_cpu",
+        "name.",
+    ];
+    let made = fields
+        .iter()
+        .filter(|field| made.iter().any(|name| field.path.starts_with(name)));
+    for field in columns
+        .filter_map(|column| column.member.as_ref())
+        .chain(made)
+    {
+        held[field.offset..field.offset + field.type_of.size()].fill(true);
+    }
+    held
+}

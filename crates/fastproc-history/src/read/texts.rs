@@ -1,0 +1,100 @@
+//! Texts that no record holds: names, command lines, cgroups.
+
+use std::collections::HashMap;
+
+use fastproc::container::{Labels, Origin};
+use fastproc_columns::Lookup;
+
+use crate::{
+    escape::{arguments, unescaped},
+    rows::Rows,
+};
+
+/// The columns that they are read from.
+pub(super) const OF_IDENTITY: &[&str] = &[
+    "user",
+    "real_user",
+    "group",
+    "real_group",
+    "command_line",
+    "cgroup",
+    "container_name",
+    "pod",
+    "namespace",
+    "image",
+    "uid",
+    "euid",
+    "gid",
+    "egid",
+    "cgroup_id",
+];
+
+/// The texts of some processes.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    users: HashMap<u32, Box<[u8]>>,
+    groups: HashMap<u32, Box<[u8]>>,
+    cgroups: HashMap<u64, Box<[u8]>>,
+    labels: Vec<(Box<[u8]>, Labels)>,
+    lines: Vec<(u32, u64, Box<[u8]>)>,
+}
+
+impl Texts {
+    /// Adds what a row of `identities` or `exits` says. Returns its command line.
+    pub(super) fn add(&mut self, rows: &Rows, row: usize) -> Option<Vec<u8>> {
+        let number = |name: &str| rows.numbers(name).get(row).copied().flatten();
+        let text = |name: &str| rows.texts(name).get(row)?.as_deref();
+        let bytes = |name: &str| text(name).and_then(unescaped);
+        for (name, id) in [("user", "euid"), ("real_user", "uid")] {
+            if let (Some(name), Some(id)) = (bytes(name), number(id)) {
+                self.users.insert(id as u32, name.into());
+            }
+        }
+        for (name, id) in [("group", "egid"), ("real_group", "gid")] {
+            if let (Some(name), Some(id)) = (bytes(name), number(id)) {
+                self.groups.insert(id as u32, name.into());
+            }
+        }
+        if let (Some(path), Some(id)) = (bytes("cgroup"), number("cgroup_id"))
+            && !self.cgroups.contains_key(&(id as u64))
+        {
+            let label = |name: &str| {
+                let bytes = bytes(name)?;
+                std::str::from_utf8(&bytes).ok().map(Into::into)
+            };
+            if let Some(container) = Origin::from_cgroup(&path).container {
+                let mut labels = Labels::default();
+                labels.name = label("container_name");
+                labels.pod = label("pod");
+                labels.namespace = label("namespace");
+                labels.image = label("image");
+                self.labels.push((container.into(), labels));
+            }
+            self.cgroups.insert(id as u64, path.into());
+        }
+        text("command_line").and_then(arguments)
+    }
+
+    pub(super) fn add_line(&mut self, pid: u32, start_ns: u64, line: &[u8]) {
+        self.lines.push((pid, start_ns, line.into()));
+    }
+
+    /// Gives them to a lookup of recorded values.
+    pub fn keep(&self, lookup: &mut Lookup) {
+        for (id, name) in &self.users {
+            lookup.users.keep(*id, name);
+        }
+        for (id, name) in &self.groups {
+            lookup.groups.keep(*id, name);
+        }
+        for (id, path) in &self.cgroups {
+            lookup.details.keep_cgroup(*id, path);
+        }
+        for (container, labels) in &self.labels {
+            lookup.containers.keep(container, labels.clone());
+        }
+        for (pid, start_ns, line) in &self.lines {
+            lookup.details.keep_cmdline(*pid, *start_ns, line);
+        }
+    }
+}

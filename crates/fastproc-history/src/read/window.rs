@@ -1,0 +1,331 @@
+//! What processes did between two times.
+
+use std::{collections::HashMap, ops::ControlFlow};
+
+use fastproc::{
+    Baseline, Cmdline, Fields, Host, Process, difference::is_same_start, exits::Exit,
+    record::Record,
+};
+use fastproc_columns::{Lookup, Row};
+
+use super::{
+    Error,
+    history::History,
+    latest::Key,
+    moment::{self, Moment},
+    record::{Members, exit, record, subtract, unknown, wanted},
+    texts::Texts,
+    walk::Walk,
+};
+use crate::table::{EXITS, PROCESSES};
+
+/// What processes did between two walks, the ended ones too.
+#[derive(Debug)]
+pub struct Window {
+    /// Where it begins.
+    pub first: Walk,
+    /// Where it ends.
+    pub last: Walk,
+    /// Between which walks nothing was recorded, in microseconds since 1970.
+    pub gaps: Vec<(i64, i64)>,
+    /// Exits that were lost; `None` if exits were not recorded all the time.
+    pub lost_exits: Option<u64>,
+    before: Baseline,
+    /// As they were at the end, and what they did; both by pid.
+    records: Vec<Record>,
+    did: Vec<Record>,
+    /// By pid and start.
+    ended: Vec<Ended>,
+    exits: Vec<Exit>,
+    texts: Texts,
+}
+
+/// A process that ended.
+#[derive(Debug)]
+struct Ended {
+    exit: Exit,
+    line: Option<Vec<u8>>,
+    did: Record,
+}
+
+impl Window {
+    /// A row for each process: its sums over the window, all else as it was at the end of it.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let snapshot = moment::snapshot(&self.last, &self.records);
+        let lost = self.lost_exits.unwrap_or(0);
+        let snapshot = snapshot.with_exits(&self.exits, lost);
+        let living = self.before.changes(&snapshot).zip(&self.did);
+        let living = living.map(|(change, did)| Row {
+            process: Process::new(did, &[]),
+            ..Row::changed(change)
+        });
+        let ended = self.before.ended(&snapshot).filter_map(|ended| {
+            let key = |of: &Exit| (of.pid, of.start_ns);
+            let at = self
+                .ended
+                .binary_search_by_key(&key(ended.exit), |ended| key(&ended.exit));
+            let Ended { did, line, .. } = &self.ended[at.ok()?];
+            let line = line.as_deref().map(|bytes| Cmdline { bytes, cut: false });
+            Some(Row::ended(ended.change(did), line))
+        });
+        living.chain(ended).collect()
+    }
+
+    /// A lookup of the values at its end. `host` is this machine.
+    pub fn lookup(&self, host: Host) -> Lookup {
+        moment::lookup(&self.last, &self.texts, host)
+    }
+}
+
+/// An exit as `exits` has it.
+pub(super) struct Exited {
+    /// Its row's time.
+    pub time: i64,
+    pub exit: Exit,
+    pub line: Option<Vec<u8>>,
+    pub boot_id: Option<Box<str>>,
+    pub boot_time: Option<i64>,
+}
+
+const SECOND: i64 = 1_000_000;
+
+impl History {
+    /// What processes did between two times in microseconds since 1970. It begins at the first walk that was not before
+    /// `from`, if nothing was recorded then, and ends at the last one before `to`.
+    pub fn between(&mut self, from: i64, to: i64, fields: Fields) -> Result<Window, Error> {
+        if to <= from {
+            return Err(Error::Backwards);
+        }
+        // Shares are always known.
+        let fields = fields | Fields::CPU;
+        let (first, first_whole) = match self.walk_at(from) {
+            Err(Error::Gap { before, after, .. }) => match self.first_after(from, to)? {
+                Some(walk) => (walk.clone(), walk),
+                None => {
+                    return Err(Error::Gap {
+                        asked: from,
+                        before,
+                        after,
+                    });
+                }
+            },
+            found => found?,
+        };
+        let end = self.last_before(first.time, to)?;
+        let (last, last_whole) = self.walk_at(end.map_or(first.time, |walk| walk.time))?;
+        if last.time <= first.time {
+            return Err(self.gap(to)?);
+        }
+        let walks = self.walks(first.time, last.time)?;
+        let pairs = || walks.windows(2).map(|pair| (&pair[0], &pair[1]));
+        if let Some((one, next)) = pairs().find(|(one, next)| one.boot_id != next.boot_id) {
+            return Err(Error::Booted(one.time, next.time));
+        }
+        let gaps = pairs().filter(|(one, next)| !one.lasts_until(next.time));
+        let gaps: Vec<_> = gaps.map(|(one, next)| (one.time, next.time)).collect();
+        let lost_exits = walks[1..].iter().map(|walk| walk.lost_exits).sum();
+        let before = self.seen_by(first, first_whole.time, fields)?;
+        let after = self.seen_by(last, last_whole.time, fields)?;
+        let damaged = self.damaged().len();
+        let mut texts = after.texts.clone();
+        let mut ended = self.ended(&before, &after, &mut texts)?;
+        let knows_all = gaps.is_empty() && lost_exits == Some(0) && self.damaged().len() == damaged;
+        let time = (first_whole.time, after.walk.time);
+        self.add_vanished(
+            &before,
+            &after,
+            &mut ended,
+            (!knows_all).then_some((time, fields)),
+            &mut texts,
+        )?;
+        ended.sort_unstable_by_key(|ended| (ended.exit.pid, ended.exit.start_ns));
+        ended.dedup_by_key(|ended| (ended.exit.pid, ended.exit.start_ns));
+        Ok(Window::new(before, after, ended, texts, gaps, lost_exits))
+    }
+
+    /// The exits between the two walks: of what the first saw, or what began later, and the second did not see.
+    fn ended(
+        &mut self,
+        before: &Moment,
+        after: &Moment,
+        texts: &mut Texts,
+    ) -> Result<Vec<Ended>, Error> {
+        let (first, last) = (&before.walk, &after.walk);
+        let time = (first.time - 2 * SECOND, last.time + 2 * SECOND);
+        let read_ns = last.began_ns.saturating_add(last.read_for_ns);
+        let mut ended = Vec::new();
+        self.each_exit(time, texts, |exited| {
+            let Exited { exit, line, .. } = exited;
+            let is_within = match exit.end_ns {
+                Some(end_ns) => end_ns > first.began_ns && end_ns <= read_ns,
+                None => exited.time > first.time && exited.time <= last.time,
+            };
+            let is_same_boot = exited.boot_id.is_none_or(|id| id == last.boot_id);
+            if is_within && is_same_boot && find(&after.records, exit.pid, exit.start_ns).is_none()
+            {
+                ended.push(Ended::new(exit, line, before));
+            }
+        })?;
+        Ok(ended)
+    }
+
+    /// Reads the exits of a time in microseconds, both inclusive.
+    pub(super) fn each_exit(
+        &mut self,
+        time: (i64, i64),
+        texts: &mut Texts,
+        mut each: impl FnMut(Exited),
+    ) -> Result<(), Error> {
+        let all: Vec<_> = EXITS.columns.iter().map(|column| column.name).collect();
+        self.groups(&EXITS, time, &all, |_, rows| {
+            let members = Members::new(rows);
+            let number = |name: &str, row: usize| rows.numbers(name).get(row).copied().flatten();
+            for row in 0..rows.count {
+                let Some(at) = number("time", row).filter(|at| (time.0..=time.1).contains(at))
+                else {
+                    continue;
+                };
+                each(Exited {
+                    time: at,
+                    exit: exit(&members, row),
+                    line: texts.add(rows, row),
+                    boot_id: rows.texts("boot_id").get(row).cloned().flatten(),
+                    boot_time: number("boot_time", row),
+                });
+            }
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(())
+    }
+
+    /// Adds the processes that are gone and have no exit: with their last values, which are not final. Without `search` every
+    /// process that ran in between has an exit, and one without it has ended before.
+    fn add_vanished(
+        &mut self,
+        before: &Moment,
+        after: &Moment,
+        ended: &mut Vec<Ended>,
+        search: Option<((i64, i64), Fields)>,
+        texts: &mut Texts,
+    ) -> Result<(), Error> {
+        let mut known: HashMap<Key, Record> = HashMap::new();
+        let key = |record: &Record| {
+            let identity = &record.identity;
+            (i64::from(identity.tgid), identity.start_ns as i64)
+        };
+        known.extend(before.records.iter().map(|record| (key(record), *record)));
+        let mut lines = HashMap::new();
+        if let Some((time, fields)) = search {
+            let identities = self.identities(time, fields, texts)?;
+            let found = self.latest(
+                &PROCESSES,
+                (before.walk.time, time.1),
+                wanted(&PROCESSES, fields).chain(["name"]),
+                |key, members, rows, row| {
+                    let identity = identities.get(&key).map_or_else(unknown, |of| of.record);
+                    record(&identity, members, rows, row)
+                },
+            )?;
+            known.extend(
+                found
+                    .into_iter()
+                    .filter_map(|(key, of)| Some((key, of.value?))),
+            );
+            lines.extend(identities.into_iter().map(|(key, of)| (key, of.line)));
+        }
+        let ended_pids: HashMap<u32, Vec<u64>> =
+            ended.iter().fold(HashMap::new(), |mut pids, ended| {
+                pids.entry(ended.exit.pid)
+                    .or_insert_with(Vec::new)
+                    .push(ended.exit.start_ns);
+                pids
+            });
+        for (key, record) in known {
+            let (pid, start_ns) = (record.identity.tgid, record.identity.start_ns);
+            let has_exit = ended_pids
+                .get(&pid)
+                .is_some_and(|starts| starts.iter().any(|start| is_same_start(*start, start_ns)));
+            if !has_exit && find(&after.records, pid, start_ns).is_none() {
+                let line = lines.remove(&key).flatten();
+                ended.push(Ended::new(last_seen(&record), line, before));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Ended {
+    fn new(exit: Exit, line: Option<Vec<u8>>, before: &Moment) -> Self {
+        let mut did = exit.to_record();
+        if let Some(before) = find(&before.records, exit.pid, exit.start_ns) {
+            subtract(&mut did, before);
+        }
+        Self { exit, line, did }
+    }
+}
+
+impl Window {
+    fn new(
+        before: Moment,
+        after: Moment,
+        ended: Vec<Ended>,
+        texts: Texts,
+        gaps: Vec<(i64, i64)>,
+        lost_exits: Option<u64>,
+    ) -> Self {
+        let mut baseline = Baseline::default();
+        baseline.set(&before.snapshot());
+        baseline.set_cpus(after.walk.cpus.unwrap_or(u32::MAX));
+        let did = after.records.iter().map(|record| {
+            let identity = &record.identity;
+            let mut did = *record;
+            if let Some(before) = find(&before.records, identity.tgid, identity.start_ns) {
+                subtract(&mut did, before);
+            }
+            did
+        });
+        Self {
+            did: did.collect(),
+            exits: ended.iter().map(|ended| ended.exit).collect(),
+            first: before.walk,
+            last: after.walk,
+            before: baseline,
+            records: after.records,
+            gaps,
+            lost_exits,
+            ended,
+            texts,
+        }
+    }
+}
+
+/// The record of this process in a list by pid.
+fn find(records: &[Record], pid: u32, start_ns: u64) -> Option<&Record> {
+    let at = records.binary_search_by_key(&pid, |record| record.identity.tgid);
+    let record = &records[at.ok()?];
+    is_same_start(record.identity.start_ns, start_ns).then_some(record)
+}
+
+/// An exit of which only the last row is known.
+fn last_seen(record: &Record) -> Exit {
+    let Record {
+        identity,
+        cpu,
+        users,
+        cgroup,
+        ..
+    } = record;
+    let mut exit = Exit::default();
+    (exit.pid, exit.tid, exit.start_ns) = (identity.tgid, identity.tgid, identity.start_ns);
+    (exit.flags, exit.comm) = (identity.flags, identity.comm);
+    (exit.uid, exit.euid) = (users.uid, users.euid);
+    (exit.gid, exit.egid) = (users.gid, users.egid);
+    (exit.utime_ns, exit.stime_ns) = (cpu.utime_ns, cpu.stime_ns);
+    exit.sum_exec_ns = cpu.sum_exec_ns().unwrap_or(0);
+    (exit.run_delay_ns, exit.timeslices) = (cpu.run_delay_ns(), cpu.timeslices());
+    (exit.minflt, exit.majflt) = (cpu.minflt, cpu.majflt);
+    (exit.cutime_ns, exit.cstime_ns) = (cpu.cutime_ns, cpu.cstime_ns);
+    exit.cgroup_id = cgroup.id().unwrap_or(0);
+    exit.io = (identity.groups & Fields::IO.bits() != 0).then_some(record.io);
+    exit
+}
