@@ -1,6 +1,6 @@
 //! `--filter`: which rows to show.
 
-mod date;
+pub(crate) mod date;
 mod decimal;
 mod hints;
 mod literal;

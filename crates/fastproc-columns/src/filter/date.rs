@@ -60,7 +60,7 @@ fn whole_day(day: Date, now: &Zoned) -> Option<(i64, i64)> {
 }
 
 /// Parses `09:30` or `09:30:15`; returns also the number of seconds that it covers.
-fn time_of_day(text: &str) -> Option<(Time, i64)> {
+pub(crate) fn time_of_day(text: &str) -> Option<(Time, i64)> {
     let seconds = match text.split(':').count() {
         2 => 60,
         3 => 1,
