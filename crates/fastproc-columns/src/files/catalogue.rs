@@ -119,7 +119,7 @@ pub static COLUMNS: &[Field<OpenFiles>] = &[
     of_socket("listen", Unit::Truth, "whether it waits for connections", |row, _| Value::known(row.socket.map(Socket::listens), Truth))
         .in_table(|row, _| Value::known(row.socket.map(Socket::listens), |truth| Text(if truth { b"yes" } else { b"no" }))),
     of_socket("recv_q", Unit::Number, "bytes that were not read yet; of a listening TCP socket, connections to be accepted", socket!(socket => socket.receive_queue())).heading("RECV-Q"),
-    of_socket("send_q", Unit::Number, "bytes that were not sent or not acknowledged yet; not known of a listening socket", socket!(socket => socket.send_queue().filter(|_| !socket.listens()))).heading("SEND-Q"),
+    of_socket("send_q", Unit::Number, "bytes that were not sent or not acknowledged yet; not known of a listening socket", socket!(socket => socket.send_queue())).heading("SEND-Q"),
     of_socket("local", Unit::Text, "its address, with the port; the path or @name of a unix socket", |row, lookup| lookup.address(row.socket.and_then(Socket::local))).also(&["local_address"]),
     of_socket("local_port", Unit::Number, "port of its address", socket!(socket => socket.local().and_then(Address::port).map(u32::from))).also(&["lport"]).heading("LPORT").id(),
     of_socket("peer", Unit::Text, "address of the other end; * and the inode number of a unix socket", |row, lookup| lookup.address(row.socket.and_then(Socket::peer))).also(&["peer_address"]),

@@ -54,6 +54,7 @@ pub struct Builder {
     pids: Option<Vec<u32>>,
     orphans: bool,
     hidden_sockets: bool,
+    follows: bool,
     once: bool,
     section: Duration,
     room: Option<u32>,
@@ -69,6 +70,7 @@ impl Builder {
             pids: None,
             orphans: false,
             hidden_sockets: false,
+            follows: true,
             once: false,
             section: SECTION,
             room: None,
@@ -152,7 +154,15 @@ impl Builder {
             Served::open(self.fields, socket.map(Path::to_owned), only, self.timeout)
                 .map(|served| Reader::Service(Box::new(served)))
         };
-        let procfs = || Procfs::open(self.fields).map(|procfs| Reader::Procfs(Box::new(procfs)));
+        let procfs = || {
+            let procfs = Procfs::open(self.fields)?;
+            let procfs = if self.follows {
+                procfs
+            } else {
+                procfs.follows_no_links()
+            };
+            Ok::<_, Error>(Reader::Procfs(Box::new(procfs)))
+        };
         let reader = match self.source {
             Some(Source::Bpf) => by_bpf()?,
             Some(Source::Service) => served(true)?,
@@ -204,6 +214,12 @@ fn is_procfs_cheaper() -> bool {
 
 #[doc(hidden)]
 impl Builder {
+    /// Counts without asking any file system, which may hang: of `procfs`, what has a path counts as [`Kind::Other`](super::Kind).
+    pub fn asks_no_file_system(mut self) -> Self {
+        self.follows = false;
+        self
+    }
+
     /// How long one run of the program may take; with zero, it pauses after every descriptor. For tests.
     pub fn section(mut self, section: Duration) -> Self {
         self.section = section;

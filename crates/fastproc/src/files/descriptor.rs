@@ -35,16 +35,6 @@ pub(super) fn read_descriptor(
     text: &mut Vec<u8>,
 ) -> Seen {
     let entry = number.to_string();
-    if fields.is_empty() {
-        return read_kind(descriptors, &entry).map_or(Seen::Unknown, |kind| {
-            let kind = kind.number();
-            let record = Record {
-                kind,
-                ..Record::default()
-            };
-            Seen::Open(record, Vec::new())
-        });
-    }
     for _ in 0..TRIES {
         let Some((mut record, name)) = read_link(descriptors, &entry, number) else {
             return Seen::Unknown;
@@ -87,13 +77,21 @@ fn read_name(folder: &OwnedFd, entry: &str) -> Result<Option<Vec<u8>>, Errno> {
 /// Stands for a path that is not known.
 const SOME_PATH: &[u8] = b"/";
 
-/// What a descriptor is, for a count. Of objects without a path the name says it.
-fn read_kind(descriptors: &OwnedFd, entry: &str) -> Option<Kind> {
+/// What a descriptor is, for a count. Of objects without a path the name says it. `None`: it is not open or not shown.
+pub(super) fn read_kind(descriptors: &OwnedFd, number: u32, follows: bool) -> Option<Kind> {
+    let entry = &*number.to_string();
     let name = read_name(descriptors, entry).ok()?;
     let name = name.as_deref().unwrap_or(SOME_PATH);
     kind_of_object(name).or_else(|| {
-        let stat = statat(descriptors, entry, follow()).ok()?;
-        Some(kind(name, stat.st_mode))
+        if !follows {
+            return Some(Kind::Other);
+        }
+        match statat(descriptors, entry, follow()) {
+            Ok(stat) => Some(kind(name, stat.st_mode)),
+            Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => None,
+            // It is open, on a file system that is dead.
+            Err(_) => Some(Kind::Other),
+        }
     })
 }
 

@@ -214,6 +214,8 @@ fn bytes(value: &str) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     clients: Vec<GpuClient>,
+    /// By number and bus address.
+    known: HashMap<(u64, Option<String>), usize>,
     /// By the place of a record.
     of_record: HashMap<u32, usize>,
 }
@@ -226,6 +228,7 @@ impl Clients {
 
     pub(super) fn clear(&mut self) {
         self.clients.clear();
+        self.known.clear();
         self.of_record.clear();
     }
 
@@ -261,11 +264,11 @@ impl Clients {
             let Device { major, minor } = Device::from_kernel(device);
             format!("{major}:{minor}")
         });
-        let known = self.clients.iter().position(|known| known.is_same(&client));
-        let at = known.unwrap_or_else(|| {
+        let key = (client.id, client.bus_address.clone());
+        let at = *self.known.entry(key).or_insert(self.clients.len());
+        if at == self.clients.len() {
             self.clients.push(client);
-            self.clients.len() - 1
-        });
+        }
         self.of_record.insert(place, at);
     }
 }

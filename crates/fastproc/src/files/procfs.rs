@@ -9,7 +9,7 @@ use rustix::{
 };
 
 use super::{
-    descriptor::{Seen, read_descriptor, read_other},
+    descriptor::{Seen, read_descriptor, read_kind, read_other},
     error::Error,
     gpu::is_gpu,
     groups::{Fields, Kind},
@@ -33,6 +33,8 @@ type Networks = BTreeMap<u32, (String, Vec<usize>)>;
 #[derive(Debug)]
 pub(super) struct Procfs {
     fields: Fields,
+    /// Whether links are followed to tell kinds of files apart, which asks their file systems.
+    follows: bool,
     nanoseconds_per_tick: u64,
     boot_offset_ns: i64,
     /// Whether the size of a folder of descriptors is their number (Linux 6.2).
@@ -51,6 +53,7 @@ impl Procfs {
         let own = fs::metadata("/proc/self/fd");
         Ok(Self {
             fields,
+            follows: true,
             nanoseconds_per_tick: 1_000_000_000 / host.ticks_per_second.max(1),
             boot_offset_ns: host.boot_offset_ns,
             tells_number: own.is_ok_and(|folder| folder.len() > 0),
@@ -61,6 +64,12 @@ impl Procfs {
             entries: Vec::with_capacity(32 << 10),
             began_ns: 0,
         })
+    }
+
+    /// Counts without asking any file system: one that hangs would hold the reader. What has a path is of no known kind.
+    pub(super) fn follows_no_links(mut self) -> Self {
+        self.follows = false;
+        self
     }
 
     pub(super) fn tables(&self) -> Tables<'_> {
@@ -198,15 +207,25 @@ impl Procfs {
         numbers.sort_unstable();
         let mut denied = false;
         for number in numbers {
-            let Seen::Open(record, name) =
-                read_descriptor(folder, descriptors, number, self.fields, &mut self.text)
-            else {
+            let text = &mut self.text;
+            let seen = if self.fields.is_empty() {
+                read_kind(descriptors, number, self.follows).map(|kind| (kind.number(), None))
+            } else {
+                match read_descriptor(folder, descriptors, number, self.fields, text) {
+                    Seen::Open(record, name) => Some((record.kind, Some((record, name)))),
+                    Seen::Unknown => None,
+                }
+            };
+            let Some((kind, file)) = seen else {
                 // The folder can be read, and what the links lead to cannot: by a security module.
                 denied |= is_denied(descriptors, number);
                 continue;
             };
             process.open += 1;
-            process.kinds[usize::from(record.kind)] += 1;
+            process.kinds[usize::from(kind)] += 1;
+            let Some((record, name)) = file else {
+                continue;
+            };
             let is_socket = record.kind == Kind::Socket.number();
             let is_wanted = self.fields.contains(Fields::FILES)
                 || self.fields.contains(Fields::SOCKETS) && is_socket

@@ -150,9 +150,10 @@ impl<'a> Socket<'a> {
         self.has_queues().then_some(self.record.rxq)
     }
 
-    /// Bytes that were not sent or not acknowledged yet.
+    /// Bytes that were not sent or not acknowledged yet. `None`: the kernel keeps no such number, as of a listening socket.
     pub fn send_queue(self) -> Option<u32> {
-        self.has_queues().then_some(self.record.txq)
+        let sends = self.has_queues() && !self.listens();
+        sends.then_some(self.record.txq)
     }
 
     /// The user who made it. `None`: the text does not tell it.

@@ -25,7 +25,10 @@ impl OpenFiles {
         let by_files = cgroups == Some(cgroups::Source::Files);
         let source = by_files.then_some(Source::Procfs);
         // A service may be part of the same process.
-        let opened = counts.then(|| Files::builder().source(source).open_at(None));
+        let opened = counts.then(|| {
+            let builder = Files::builder().source(source);
+            builder.asks_no_file_system().open_at(None)
+        });
         Self {
             files: opened.and_then(Result::ok),
             sums: None,

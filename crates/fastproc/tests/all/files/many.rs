@@ -1,9 +1,9 @@
 //! A process that has more descriptors than others have together.
 
-use std::{fs, os::fd::AsRawFd, process::Command};
+use std::{fs, os::fd::AsRawFd, process::Command, sync::mpsc, thread};
 
 use fastproc::files::{Fields, File, Files, Kind, Source};
-use fastproc_testbed::{gate, needs, own_process};
+use fastproc_testbed::{GUARD, HungFuse, gate, needs, own_process};
 use rustix::{
     fd::OwnedFd,
     io::dup,
@@ -133,4 +133,35 @@ fn one_process_does_not_take_the_room_of_others() {
         .filter(|holder| holder.open() < Some(100));
     assert!(others.any(|other| !other.is_incomplete() && other.files().len() > 0));
     drop(held);
+}
+
+/// Links of `/proc/PID/fd` lead to files whose file system may never answer.
+#[test]
+fn a_file_system_that_hangs_does_not_hold_who_only_counts() {
+    needs!(gate::root());
+    let mut hung = match HungFuse::open() {
+        Ok(hung) => hung,
+        Err(error) => {
+            gate::skipped(&format!("it needs /dev/fuse: {error}"));
+            return;
+        }
+    };
+    hung.hang();
+    let (send, counted) = mpsc::channel();
+    let count = move || {
+        let builder = Files::builder().source(Some(Source::Procfs));
+        let mut files = builder
+            .asks_no_file_system()
+            .open()
+            .expect("/proc is there");
+        let holder = process(files.snapshot().expect("a snapshot"), own_pid());
+        send.send(holder.open()).expect("the test waits");
+    };
+    let counter = thread::spawn(count);
+    let open = counted.recv_timeout(GUARD);
+    hung.end();
+    counter
+        .join()
+        .expect("it ends with the file system at the latest");
+    assert!(open.expect("it was not held") > Some(0));
 }
