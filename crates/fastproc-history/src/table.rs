@@ -317,8 +317,10 @@ pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
             (
                 "event",
                 Kind::Text,
-                "`started`, `stopped`, `blind`, `clock`, `slept`, `damaged`.",
+                "`started`, `stopped`, `blind` (nothing was recorded), `clock` (it jumped), `slept`, `damaged`, `dropped` (the \
+                 oldest, to make room).",
             ),
+            ("since", Kind::Time, "Its beginning, if it lasted."),
             ("until", Kind::Time, "Its end, if it lasted."),
             ("detail", Kind::Text, "In words."),
         ],
