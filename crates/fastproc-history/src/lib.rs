@@ -7,5 +7,6 @@ pub mod escape;
 pub mod file;
 pub mod folder;
 pub mod read;
+pub mod recorder;
 pub mod rows;
 pub mod table;

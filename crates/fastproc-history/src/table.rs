@@ -318,7 +318,7 @@ pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
                 "event",
                 Kind::Text,
                 "`started`, `stopped`, `blind` (nothing was recorded), `clock` (it jumped), `slept`, `damaged`, `dropped` (the \
-                 oldest, to make room).",
+                 oldest, to make room), `failed` (to write).",
             ),
             ("since", Kind::Time, "Its beginning, if it lasted."),
             ("until", Kind::Time, "Its end, if it lasted."),

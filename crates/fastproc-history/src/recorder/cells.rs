@@ -109,7 +109,9 @@ impl Members {
 }
 
 fn value(words: &[u64], field: &Field, held: Held) -> Cell {
-    let has_group = field.group.is_none_or(|group| held.groups & group.bits() != 0);
+    let has_group = field
+        .group
+        .is_none_or(|group| held.groups & group.bits() != 0);
     let is_hidden = held.masked && field.shown == Shown::Tracers;
     if !has_group || is_hidden {
         return Cell::Null;
@@ -155,7 +157,7 @@ mod tests {
         record.identity.comm[..3].copy_from_slice(b"a\xff\0");
         record.identity.tgid = u32::MAX;
         record.cpu.utime_ns = 5;
-        record.cpu.run_delay_ns = u64::MAX;
+        record.cpu.set_run_delay_ns(None);
         record.scheduling.nice = -7;
         record.io.rchar = 9;
         let members = Members::of(&PROCESSES);

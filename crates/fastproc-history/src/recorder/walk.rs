@@ -3,13 +3,13 @@
 use fastproc::{
     Process, Snapshot,
     exits::Exit,
-    record::{EXIT_IO, EXIT_PPID, EXIT_STATUS, ExitRecord, is_same_start},
+    record::{ExitRecord, is_same_start},
 };
 
 use super::{
     cells::{Cell, Held, Members, Row, place},
     store::Key,
-    texts::Texts,
+    texts::{Names, OF_CGROUP, Texts},
 };
 use crate::table::{EXITS, IDENTITIES, PROCESSES, Table};
 
@@ -44,15 +44,55 @@ impl State {
 #[derive(Debug)]
 struct Places {
     gone: usize,
+    name: usize,
     pid: usize,
     start: usize,
     run: usize,
-    user: usize,
+    names: Named,
     line: usize,
     cgroup: usize,
     comm: usize,
-    euid: usize,
     cgroup_id: usize,
+    start_of_identity: usize,
+    names_of_exit: Named,
+    line_of_exit: usize,
+    cgroup_of_exit: usize,
+}
+
+/// The places of names, and of the users and groups that have them.
+type Named = [(usize, usize, Names); 4];
+
+fn named(table: &Table) -> Named {
+    [
+        ("user", "euid", Names::Users),
+        ("real_user", "uid", Names::Users),
+        ("group", "egid", Names::Groups),
+        ("real_group", "gid", Names::Groups),
+    ]
+    .map(|(name, id, of)| (place(table, name), place(table, id), of))
+}
+
+impl Places {
+    fn new() -> Self {
+        let process = |name| place(&PROCESSES, name);
+        let identity = |name| place(&IDENTITIES, name);
+        Self {
+            gone: process("gone"),
+            name: process("name"),
+            pid: process("pid"),
+            start: process("start_ns"),
+            run: process("run_ns"),
+            names: named(&IDENTITIES),
+            line: identity("command_line"),
+            cgroup: identity("cgroup"),
+            comm: identity("comm"),
+            cgroup_id: identity("cgroup_id"),
+            start_of_identity: identity("start_ns"),
+            names_of_exit: named(&EXITS),
+            line_of_exit: place(&EXITS, "command_line"),
+            cgroup_of_exit: place(&EXITS, "cgroup"),
+        }
+    }
 }
 
 /// Turns snapshots into rows.
@@ -73,18 +113,7 @@ impl Default for Walker {
             members: Members::of(&PROCESSES),
             identities: Members::of(&IDENTITIES),
             exits: Members::of(&EXITS),
-            at: Places {
-                gone: place(&PROCESSES, "gone"),
-                pid: place(&PROCESSES, "pid"),
-                start: place(&PROCESSES, "start_ns"),
-                run: place(&PROCESSES, "run_ns"),
-                user: place(&IDENTITIES, "user"),
-                line: place(&IDENTITIES, "command_line"),
-                cgroup: place(&IDENTITIES, "cgroup"),
-                comm: place(&IDENTITIES, "comm"),
-                euid: place(&IDENTITIES, "euid"),
-                cgroup_id: place(&IDENTITIES, "cgroup_id"),
-            },
+            at: Places::new(),
             states: Vec::new(),
             begins: true,
             ended: 0,
@@ -112,11 +141,12 @@ impl Walker {
             }
             let found = before.next_if(|state| state.pid == pid);
             if let Some(mut state) = found {
+                // A record that has not changed is not in a CPU's cache.
                 if !has_changed && !begins {
                     states.push(state);
                     continue;
                 }
-                if !has_changed || is_same_start(state.start_ns, process.identity().start_ns) {
+                if is_same_start(state.start_ns, process.identity().start_ns) {
                     self.again(&mut state, process, begins, texts, sink);
                     states.push(state);
                     continue;
@@ -150,7 +180,7 @@ impl Walker {
             row,
             identity: self.identities.row(process.record(), held(process)),
         };
-        state.identity[self.at.user] = self.user(&state.identity, texts);
+        put_names(&self.at.names, &mut state.identity, texts);
         state.identity[self.at.line] = texts.line(process);
         self.put_cgroup(process, &mut state.identity, texts);
         sink.row(&PROCESSES, state.key(), None, &state.row);
@@ -173,33 +203,7 @@ impl Walker {
             sink.row(&PROCESSES, state.key(), before, &row);
             state.row = row;
         }
-        let mut identity = self.identities.row(process.record(), held(process));
-        // A record that was read from text has it rounded.
-        identity[place_of_start(self)] = state.row[self.at.start].clone();
-        let is_same = |at: usize, identity: &Row| state.identity[at] == identity[at];
-        identity[self.at.user] = if is_same(self.at.euid, &identity) && !begins {
-            state.identity[self.at.user].clone()
-        } else {
-            self.user(&identity, texts)
-        };
-        let age_ns = texts.now_ns().saturating_sub(state.start_ns);
-        let may_have_changed = (begins || age_ns < YOUNG_NS) && ran != state.ran;
-        identity[self.at.line] = if may_have_changed || !is_same(self.at.comm, &identity) {
-            state.ran = ran;
-            match texts.line(process) {
-                // A zombie has none any more.
-                Cell::Null => state.identity[self.at.line].clone(),
-                line => line,
-            }
-        } else {
-            state.identity[self.at.line].clone()
-        };
-        if is_same(self.at.cgroup_id, &identity) && !begins {
-            let cgroup = self.at.cgroup..self.at.cgroup + Self::OF_CGROUP;
-            identity[cgroup.clone()].clone_from_slice(&state.identity[cgroup]);
-        } else {
-            self.put_cgroup(process, &mut identity, texts);
-        }
+        let identity = self.identity_again(state, process, &ran, begins, texts);
         if begins || identity != state.identity {
             let before = Some(&state.identity).filter(|_| !begins);
             sink.row(&IDENTITIES, state.key(), before, &identity);
@@ -207,84 +211,129 @@ impl Walker {
         }
     }
 
-    /// Columns that follow from the cgroup.
-    const OF_CGROUP: usize = 6;
-
-    fn put_cgroup(&self, process: Process<'_>, identity: &mut Row, texts: &mut dyn Texts) {
-        let cells = texts.cgroup(process);
-        for (at, cell) in (self.at.cgroup..).zip(cells) {
-            identity[at] = cell;
+    /// Who a process is now. Only texts that may have changed are read again.
+    fn identity_again(
+        &self,
+        state: &mut State,
+        process: Process<'_>,
+        ran: &Cell,
+        begins: bool,
+        texts: &mut dyn Texts,
+    ) -> Row {
+        let mut identity = self.identities.row(process.record(), held(process));
+        identity[self.at.start_of_identity] = state.row[self.at.start].clone();
+        let before = &state.identity;
+        let differs = |at: usize, identity: &Row| begins || before[at] != identity[at];
+        let names = &self.at.names;
+        if names.iter().any(|(_, id, _)| differs(*id, &identity)) {
+            put_names(names, &mut identity, texts);
+        } else {
+            for (at, ..) in names {
+                identity[*at] = before[*at].clone();
+            }
         }
+        if differs(self.at.cgroup_id, &identity) {
+            self.put_cgroup(process, &mut identity, texts);
+        } else {
+            let cgroup = self.at.cgroup..self.at.cgroup + OF_CGROUP;
+            identity[cgroup.clone()].clone_from_slice(&before[cgroup]);
+        }
+        let is_young = texts.now_ns().saturating_sub(state.start_ns) < YOUNG_NS;
+        let is_renamed = before[self.at.comm] != identity[self.at.comm];
+        // A process executes a program or overwrites its arguments only while it runs.
+        let line = if is_renamed || (begins || is_young) && *ran != state.ran {
+            state.ran = ran.clone();
+            texts.line(process)
+        } else {
+            Cell::Null
+        };
+        // A zombie has none any more.
+        identity[self.at.line] = match line {
+            Cell::Null => before[self.at.line].clone(),
+            line => line,
+        };
+        identity
     }
 
-    fn user(&self, identity: &Row, texts: &mut dyn Texts) -> Cell {
-        match identity[self.at.euid] {
-            Cell::Number(id) => texts.user(id as u32),
-            _ => Cell::Null,
+    fn put_cgroup(&self, process: Process<'_>, identity: &mut Row, texts: &mut dyn Texts) {
+        for (at, cell) in (self.at.cgroup..).zip(texts.cgroup(process)) {
+            identity[at] = cell;
         }
     }
 
     fn row_of(&self, process: Process<'_>, start_ns: u64, texts: &mut dyn Texts) -> Row {
         let mut held = held(process);
-        if !texts.may_trace(process) {
-            held.masked = true;
-        }
+        held.masked |= !texts.may_trace(process);
         let mut row = self.members.row(process.record(), held);
         row[self.at.start] = start_ns.cast_signed().into();
+        let name = process.name();
+        if *name != *until_nul(&process.identity().comm) {
+            row[self.at.name] = (&*name).into();
+        }
         row
     }
 
-    /// Gives the exits of a snapshot. Call this before [`walk`](Self::walk), which forgets the processes that are gone.
-    /// Each has a number of its own.
+    /// Gives the exits of a snapshot, each with a number of its own. Call this before [`walk`](Self::walk), which
+    /// forgets the processes that are gone.
     pub fn exits(
         &mut self,
         snapshot: &Snapshot<'_>,
         texts: &mut dyn Texts,
         mut each: impl FnMut(&Exit, i64, Row),
     ) {
-        let user = place(&EXITS, "user");
-        let line = place(&EXITS, "command_line");
         for exit in snapshot.exits().unwrap_or_default() {
             self.ended += 1;
             let number = self.ended;
             let record = ExitRecord::new(exit, number.cast_unsigned(), None, 0);
             let mut row = self.exits.row(&record, Held::ALL);
-            for (bit, name) in [
-                (EXIT_PPID, "ppid"),
-                (EXIT_STATUS, "status"),
-                (EXIT_IO, "read_calls_bytes"),
-                (EXIT_IO, "write_calls_bytes"),
-                (EXIT_IO, "read_bytes"),
-                (EXIT_IO, "write_bytes"),
+            for (is_known, names) in [
+                (exit.ppid.is_some(), ["ppid"].as_slice()),
+                (exit.status.is_some(), &["status"]),
+                (exit.io.is_some(), OF_IO),
             ] {
-                if record.known & bit == 0 {
+                for name in names.iter().filter(|_| !is_known) {
                     row[place(&EXITS, name)] = Cell::Null;
                 }
             }
-            if exit.end_ns.is_none() {
-                row[place(&EXITS, "end_ns")] = Cell::Null;
-            }
-            row[user] = texts.user(exit.euid);
-            row[line] = match texts.line_of_exit(snapshot, exit) {
-                Cell::Null => self.line_of(exit),
+            put_names(&self.at.names_of_exit, &mut row, texts);
+            let found = self
+                .states
+                .binary_search_by_key(&exit.pid, |state| state.pid);
+            let state = found.ok().map(|at| &self.states[at]);
+            let state = state.filter(|state| is_same_start(state.start_ns, exit.start_ns));
+            let known = |at: usize| state.map_or(Cell::Null, |state| state.identity[at].clone());
+            row[self.at.line_of_exit] = match texts.line_of_exit(snapshot, exit) {
+                Cell::Null => known(self.at.line),
                 line => line,
+            };
+            row[self.at.cgroup_of_exit] = match texts.cgroup_of_exit(exit.cgroup_id) {
+                Cell::Null => known(self.at.cgroup),
+                path => path,
             };
             each(exit, number, row);
         }
     }
+}
 
-    /// The command line of an exited process as it was known.
-    fn line_of(&self, exit: &Exit) -> Cell {
-        let found = self.states.binary_search_by_key(&exit.pid, |state| state.pid);
-        let state = found.ok().map(|at| &self.states[at]);
-        let state = state.filter(|state| is_same_start(state.start_ns, exit.start_ns));
-        state.map_or(Cell::Null, |state| state.identity[self.at.line].clone())
+/// The columns of I/O.
+const OF_IO: &[&str] = &[
+    "read_calls_bytes",
+    "write_calls_bytes",
+    "read_bytes",
+    "write_bytes",
+];
+
+fn put_names(names: &Named, row: &mut Row, texts: &mut dyn Texts) {
+    for (at, id, of) in names {
+        row[*at] = match row[*id] {
+            Cell::Number(id) => texts.name(*of, id as u32),
+            _ => Cell::Null,
+        };
     }
 }
 
-fn place_of_start(walker: &Walker) -> usize {
-    let _ = walker;
-    place(&IDENTITIES, "start_ns")
+fn until_nul(name: &[u8]) -> &[u8] {
+    name.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 fn held(process: Process<'_>) -> Held {

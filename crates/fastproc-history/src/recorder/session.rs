@@ -1,0 +1,349 @@
+//! One run of a recorder: its row groups, and what happened to the time meanwhile.
+
+use std::{io, sync::Arc, time::Duration};
+
+use fastproc::Snapshot;
+
+use super::{
+    cells::{Cell, EVERYWHERE, Row, place},
+    clock::Moment,
+    group::{Both, Group},
+    store::{Boot, Key},
+    taken::Taken,
+    texts::Texts,
+    walk::Walker,
+    writing::{Event, Job, Place, Told, Writing},
+};
+use crate::table::{EVENTS, EXITS, MACHINE};
+
+const SECOND: i64 = 1_000_000;
+/// What a row group covers, in microseconds.
+const GROUP: i64 = 900 * SECOND;
+/// What a part covers, unless the interval is longer.
+const PART: i64 = 5 * SECOND;
+/// A row group that takes more memory ends early, in bytes.
+const MOST_BYTES: usize = 24 << 20;
+
+/// One look at the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// When it began.
+    pub moment: Moment,
+    /// The processes. It must be the snapshot after that of the last look, of the same collector.
+    pub snapshot: &'a Snapshot<'a>,
+    /// The row of `machine`.
+    pub machine: &'a Row,
+}
+
+/// What is not written yet.
+#[derive(Debug)]
+struct Open {
+    group: Group,
+    part: Group,
+    /// The last row of `machine`.
+    machine: Option<Row>,
+    events: i64,
+    /// The time of the last look.
+    last: i64,
+}
+
+/// Records looks.
+#[derive(Debug)]
+pub struct Session {
+    walker: Walker,
+    boot: Boot,
+    interval: i64,
+    taken: Taken,
+    open: Option<Open>,
+    last: Option<Moment>,
+    /// Since when nothing was recorded because it was recorded already.
+    blind_since: Option<i64>,
+    events: Vec<Event>,
+    writing: Writing,
+    at: Places,
+}
+
+#[derive(Debug)]
+struct Places {
+    whole: usize,
+    event: usize,
+    since: usize,
+    until: usize,
+    detail: usize,
+}
+
+impl Session {
+    /// Begins. `taken` has the times that the folder has already.
+    ///
+    /// # Errors
+    /// The kernel starts no thread.
+    pub fn new(
+        place_of_rows: impl Place,
+        boot_id: &str,
+        interval: Duration,
+        taken: Taken,
+        told: Vec<Event>,
+    ) -> io::Result<Self> {
+        let boot = Boot {
+            id: boot_id.into(),
+            time: 0,
+        };
+        Ok(Self {
+            walker: Walker::default(),
+            boot,
+            interval: (interval.as_micros() as i64).max(1),
+            taken,
+            open: None,
+            last: None,
+            blind_since: None,
+            events: told,
+            writing: Writing::start(place_of_rows)?,
+            at: Places {
+                whole: place(&MACHINE, "whole"),
+                event: place(&EVENTS, "event"),
+                since: place(&EVENTS, "since"),
+                until: place(&EVENTS, "until"),
+                detail: place(&EVENTS, "detail"),
+            },
+        })
+    }
+
+    /// Whether the next look at this moment would be a later one than the last one.
+    pub fn is_due(&self, moment: Moment) -> bool {
+        let last = self.last.map(|last| last.tick(self.interval));
+        last != Some(moment.tick(self.interval))
+    }
+
+    /// How long to wait for the next look.
+    pub fn until_next(&self, moment: Moment) -> Duration {
+        moment.until_next_tick(self.interval)
+    }
+
+    /// Adds an event to the next look.
+    pub fn tell(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// The problems among the events that the next look will record, for the log.
+    pub fn take_told(&mut self) -> Vec<String> {
+        let mut new = Vec::new();
+        for told in self.writing.told() {
+            match told {
+                Told::Event(event) => {
+                    new.push(format!("{}: {}", event.event, event.detail));
+                    self.events.push(event);
+                }
+                Told::Sealed(from, to) => self.taken.add(from, to),
+            }
+        }
+        new
+    }
+
+    /// Records a look.
+    pub fn push(&mut self, look: &Look<'_>, texts: &mut dyn Texts) {
+        let time = look.moment.tick(self.interval);
+        let fits = |open: &Open| open.last < time && time < open.group.to;
+        let has_jumped = self.compare_clocks(look.moment, time);
+        let begins = has_jumped || !self.open.as_ref().is_some_and(fits);
+        texts.begin(look.snapshot, begins);
+        let mut later = self.push_exits(look, time, texts);
+        if begins {
+            self.close(time);
+            if self.taken.contains(time) {
+                self.blind_since.get_or_insert(time);
+                return;
+            }
+            self.open(look.moment, time);
+        }
+        let Some(open) = &mut self.open else { return };
+        if time >= open.part.to {
+            let to = end_of_part(time, self.interval, open.group.to);
+            let part = Group::new(time, to, &self.boot);
+            let part = std::mem::replace(&mut open.part, part);
+            self.writing.push(Job::Part(part));
+        }
+        open.last = time;
+        for (at, key, row) in later.drain(..) {
+            open.exit(at.clamp(open.part.from, open.part.to - 1), key, &row);
+        }
+        let mut both = Both {
+            time,
+            group: &mut open.group,
+            part: &mut open.part,
+        };
+        self.walker.walk(look.snapshot, texts, &mut both);
+        let mut machine = look.machine.clone();
+        machine[self.at.whole] = i64::from(begins).into();
+        let before = open.machine.as_ref();
+        super::walk::Sink::row(&mut both, &MACHINE, (0, 0), before, &machine);
+        open.machine = Some(machine);
+        self.push_events(time);
+        if let Some(open) = &mut self.open
+            && open.group.bytes() > MOST_BYTES
+        {
+            open.group.to = open.group.to.min(time + self.interval);
+            open.part.to = open.part.to.min(open.group.to);
+        }
+    }
+
+    /// Tells what happened to the time since the last look. Returns whether the wall clock was set.
+    fn compare_clocks(&mut self, moment: Moment, time: i64) -> bool {
+        let Some(last) = self.last.replace(moment) else {
+            let end = self.taken.end_before(time);
+            self.events.push(Event {
+                event: "started",
+                since: end,
+                until: Some(time),
+                detail: format!("fastproc {}", env!("CARGO_PKG_VERSION")),
+            });
+            return true;
+        };
+        let happened = moment.since(last);
+        let between = |event, detail| Event {
+            event,
+            since: Some(last.tick(self.interval)),
+            until: Some(time),
+            detail,
+        };
+        let seconds = |micros: i64| micros.unsigned_abs() as f64 / 1e6;
+        if let Some(by) = happened.jumped {
+            let way = if by < 0 { "back" } else { "forward" };
+            let detail = format!("the clock was set {way} by {:.1} s", seconds(by));
+            self.events.push(between("clock", detail));
+        }
+        if let Some(by) = happened.slept {
+            let detail = format!("the machine slept for {:.1} s", seconds(by));
+            self.events.push(between("slept", detail));
+        }
+        let late = moment.awake - last.awake;
+        if late > (3 * self.interval).max(PART) {
+            let detail = format!(
+                "no walk for {:.1} s: the machine was too busy",
+                seconds(late)
+            );
+            self.events.push(between("blind", detail));
+        }
+        happened.jumped.is_some()
+    }
+
+    /// Adds the exits of a look that belong to the part before it. Returns the others.
+    fn push_exits(
+        &mut self,
+        look: &Look<'_>,
+        time: i64,
+        texts: &mut dyn Texts,
+    ) -> Vec<(i64, Key, Row)> {
+        let mut later = Vec::new();
+        let open = &mut self.open;
+        self.walker
+            .exits(look.snapshot, texts, |exit, number, row| {
+                let end = exit
+                    .end_ns
+                    .map(|end| (end / 1000) as i64 + look.moment.boot_time());
+                let end = end.unwrap_or(time);
+                let key = (end, i64::from(exit.pid) << 20 | number & 0xf_ffff);
+                match open {
+                    Some(open) if end < open.part.to => {
+                        open.exit(end.max(open.part.from), key, &row);
+                    }
+                    _ => later.push((end, key, row)),
+                }
+            });
+        later
+    }
+
+    fn push_events(&mut self, time: i64) {
+        if let Some(since) = self.blind_since.take() {
+            self.events.push(Event {
+                event: "blind",
+                since: Some(since),
+                until: Some(time),
+                detail: "the clock showed times that were recorded already".into(),
+            });
+        }
+        let Some(open) = &mut self.open else { return };
+        for event in self.events.drain(..) {
+            let mut row = vec![Cell::Null; EVENTS.columns.len() - EVERYWHERE];
+            let number = |time: Option<i64>| time.map_or(Cell::Null, Cell::Number);
+            row[self.at.event] = event.event.into();
+            row[self.at.since] = number(event.since);
+            row[self.at.until] = number(event.until);
+            row[self.at.detail] = event.detail.as_str().into();
+            open.events += 1;
+            let key = (time, open.events);
+            for group in [&mut open.group, &mut open.part] {
+                group.push(&EVENTS, key, time, None, &row);
+            }
+        }
+    }
+
+    fn open(&mut self, moment: Moment, time: i64) {
+        // Otherwise the small steps of NTP would give each row group another time of boot.
+        if (moment.boot_time() - self.boot.time).abs() > SECOND / 4 {
+            self.boot.time = moment.boot_time();
+        }
+        let end = (time.div_euclid(GROUP) + 1) * GROUP;
+        let end = self.taken.next(time).map_or(end, |next| next.min(end));
+        let part = end_of_part(time, self.interval, end);
+        self.open = Some(Open {
+            group: Group::new(time, end, &self.boot),
+            part: Group::new(time, part, &self.boot),
+            machine: None,
+            events: 0,
+            last: time,
+        });
+        self.walker.begin_group();
+    }
+
+    /// Hands the row group to the thread. `now`: the time of the next look.
+    fn close(&mut self, now: i64) {
+        let Some(mut open) = self.open.take() else {
+            return;
+        };
+        if now < open.group.to {
+            open.group.to = open.group.to.min(open.last + self.interval);
+        }
+        self.taken.add(open.group.from, open.group.to);
+        self.writing.push(Job::Group(open.group));
+    }
+
+    /// Ends, with the reason in words, and writes what is not written yet.
+    ///
+    /// Returns whether everything is written: a disk that hangs or is full gets twenty seconds.
+    pub fn finish(mut self, why: &str) -> bool {
+        self.take_told();
+        self.events.push(Event {
+            event: "stopped",
+            detail: why.into(),
+            ..Event::default()
+        });
+        if let Some(time) = self.open.as_ref().map(|open| open.last) {
+            self.push_events(time);
+        }
+        self.close(i64::MIN);
+        self.writing.finish()
+    }
+}
+
+impl Open {
+    fn exit(&mut self, time: i64, key: Key, row: &Row) {
+        for group in [&mut self.group, &mut self.part] {
+            group.push(&EXITS, (time, key.1), time, None, row);
+        }
+    }
+}
+
+fn end_of_part(time: i64, interval: i64, end_of_group: i64) -> i64 {
+    let part = PART.max(interval);
+    let end = (time.div_euclid(part) + 1) * part;
+    end.max(time + interval).min(end_of_group)
+}
+
+/// The id of this boot of the machine.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn boot_id() -> io::Result<Arc<str>> {
+    let path = fastproc::proc_root::path("/proc/sys/kernel/random/boot_id");
+    Ok(std::fs::read_to_string(path)?.trim_end().into())
+}

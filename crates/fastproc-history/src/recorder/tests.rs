@@ -1,0 +1,528 @@
+//! Sessions of made records.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
+
+use fastproc::{
+    Fields, Process, Snapshot, SnapshotStats, SourceKind, Table as Records, exits::Exit,
+    record::Record,
+};
+use proptest::prelude::*;
+
+use super::{
+    cells::{Held, Members, place},
+    *,
+};
+use crate::{
+    rows::{Cells, Columns},
+    table::{self, EVENTS, EXITS, IDENTITIES, MACHINE, PROCESSES, Table},
+};
+
+const SECOND: i64 = 1_000_000;
+/// At the beginning of a quarter of an hour.
+const START: i64 = 1_800_000_000 * SECOND;
+
+/// A table of rows, each with its time.
+type Written = BTreeMap<&'static str, Vec<(i64, Row)>>;
+
+fn decoded(store: &Store) -> Vec<(i64, Row)> {
+    let table = store.table();
+    let columns: Vec<_> = (0..table.columns.len())
+        .map(|at| store.column(at))
+        .collect();
+    let Cells::Numbers(times) = &columns[0] else {
+        panic!("time is a number")
+    };
+    let row = |at: usize| {
+        let cell = |column: &Cells| match column {
+            Cells::Numbers(values) => values[at].map_or(Cell::Null, Cell::Number),
+            Cells::Texts(values) => values[at]
+                .clone()
+                .map_or(Cell::Null, |text| Cell::Text(text.into())),
+        };
+        columns[EVERYWHERE..].iter().map(cell).collect()
+    };
+    let times = times.iter().enumerate();
+    times
+        .map(|(at, time)| (time.expect("each row has one"), row(at)))
+        .collect()
+}
+
+/// Row groups and parts by their times.
+#[derive(Clone, Debug, Default)]
+struct Memory(Arc<Mutex<Vec<(bool, i64, i64, Written)>>>);
+
+#[derive(Debug, thiserror::Error)]
+#[error("no room")]
+struct Full;
+
+impl Place for Memory {
+    type Error = Full;
+
+    fn write(&mut self, job: &Job, _: &mut Vec<Told>) -> Result<(), Full> {
+        let (is_whole, group) = match job {
+            Job::Part(group) => (false, group),
+            Job::Group(group) => (true, group),
+        };
+        let tables = group
+            .tables()
+            .map(|store| (store.table().name, decoded(store)));
+        let written = (is_whole, group.from, group.to, tables.collect());
+        self.0.lock().expect("no panic").push(written);
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn groups(&self, whole: bool) -> Vec<(i64, i64, Written)> {
+        let all = self.0.lock().expect("no panic");
+        let groups = all.iter().filter(|(is_whole, ..)| *is_whole == whole);
+        groups
+            .map(|(_, from, to, tables)| (*from, *to, tables.clone()))
+            .collect()
+    }
+
+    /// The values of a column in all row groups.
+    fn column(&self, table: &'static Table, name: &str) -> Vec<Cell> {
+        let at = place(table, name);
+        let groups = self.groups(true);
+        let rows = groups
+            .iter()
+            .flat_map(|(.., tables)| tables.get(table.name))
+            .flatten();
+        rows.map(|(_, row)| row[at].clone()).collect()
+    }
+
+    fn events(&self) -> Vec<String> {
+        let events = self.column(&EVENTS, "event");
+        events.iter().map(|event| format!("{event:?}")).collect()
+    }
+
+    fn has_event(&self, event: &str) -> bool {
+        self.events().iter().any(|found| found.contains(event))
+    }
+}
+
+/// Texts by number.
+struct Made(u64);
+
+impl Texts for Made {
+    fn begin(&mut self, snapshot: &Snapshot<'_>, _: bool) {
+        self.0 = snapshot.stats().kernel_boottime_ns();
+    }
+    fn now_ns(&self) -> u64 {
+        self.0
+    }
+    fn name(&mut self, of: Names, id: u32) -> Cell {
+        format!("{of:?} {id}").as_str().into()
+    }
+    fn line(&mut self, process: Process<'_>) -> Cell {
+        (&*process.name()).into()
+    }
+    fn line_of_exit(&mut self, _: &Snapshot<'_>, _: &Exit) -> Cell {
+        Cell::Null
+    }
+    fn cgroup(&mut self, _: Process<'_>) -> [Cell; OF_CGROUP] {
+        Default::default()
+    }
+    fn cgroup_of_exit(&mut self, _: u64) -> Cell {
+        Cell::Null
+    }
+    fn may_trace(&mut self, _: Process<'_>) -> bool {
+        true
+    }
+}
+
+fn record(pid: u32, start_ns: u64, time: u64) -> Record {
+    let mut record = Record::default();
+    record.identity.groups = (Fields::CPU | Fields::USERS).bits();
+    (record.identity.tgid, record.identity.start_ns) = (pid, start_ns);
+    record.identity.comm[0] = b'a';
+    record.cpu.utime_ns = time;
+    record
+}
+
+fn at(wall: i64) -> Moment {
+    let boot = wall - START + 1_000 * SECOND;
+    Moment {
+        wall,
+        boot,
+        awake: boot,
+    }
+}
+
+fn session(place: impl Place) -> Session {
+    let second = Duration::from_secs(1);
+    Session::new(place, "boot", second, Taken::default(), Vec::new()).expect("a thread")
+}
+
+fn push(session: &mut Session, moment: Moment, records: &[Record], exits: &[Exit]) {
+    let table = Records {
+        records,
+        ..Records::default()
+    };
+    let began = moment.boot.cast_unsigned() * 1000;
+    let stats = SnapshotStats::recorded(SourceKind::Procfs, began, Duration::ZERO);
+    let snapshot = Snapshot::recorded(table, stats).with_exits(exits, 0);
+    let look = Look {
+        moment,
+        snapshot: &snapshot,
+        machine: &vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE],
+    };
+    session.push(&look, &mut Made(0));
+}
+
+/// The processes at a time, out of one row group: the last row of each.
+fn at_time(group: &Written, time: i64) -> BTreeMap<(Cell, i64), Row> {
+    let (pid, start) = (place(&PROCESSES, "pid"), place(&PROCESSES, "start_ns"));
+    let gone = place(&PROCESSES, "gone");
+    let mut found = BTreeMap::new();
+    for (at, row) in &group["processes"] {
+        let Cell::Number(started) = row[start] else {
+            panic!("each row has a start")
+        };
+        let key = (row[pid].clone(), started);
+        if *at > time {
+            continue;
+        }
+        if row[gone] == Cell::Null {
+            found.insert(key, row.clone());
+        } else {
+            found.remove(&key);
+        }
+    }
+    found
+}
+
+impl PartialOrd for Cell {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Cell {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        format!("{self:?}").cmp(&format!("{other:?}"))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn each_second_of_a_row_group_has_the_processes_of_its_snapshot(
+        seconds in prop::collection::vec(
+            (1..200_i64, prop::collection::btree_map(1..6_u32, (1..3_u64, 0..3_u64), 0..5)),
+            1..40,
+        ),
+    ) {
+        let memory = Memory::default();
+        let mut session = session(memory.clone());
+        let mut snapshots = BTreeMap::new();
+        let mut now = START + 890 * SECOND;
+        for (pause, processes) in seconds {
+            let records: Vec<_> = processes
+                .iter()
+                .map(|(&pid, &(start, time))| record(pid, start * 77_777_777, time))
+                .collect();
+            push(&mut session, at(now), &records, &[]);
+            snapshots.insert(now, records);
+            now += pause * SECOND;
+        }
+        prop_assert!(session.finish("test"));
+        let groups = memory.groups(true);
+        let members = Members::of(&PROCESSES);
+        for (time, records) in snapshots {
+            let found = groups.iter().find(|(from, to, _)| *from <= time && time < *to);
+            let (.., tables) = found.expect("each time is in a row group");
+            let rows = records.iter().map(|record| {
+                let groups = record.identity.groups;
+                members.row(record, Held { groups, masked: false })
+            });
+            let rows: Vec<_> = rows.collect();
+            let read = if tables.contains_key("processes") { at_time(tables, time) } else { BTreeMap::new() };
+            prop_assert_eq!(read.into_values().collect::<Vec<_>>(), rows);
+        }
+    }
+}
+
+#[test]
+fn parts_have_the_rows_of_their_group() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    for second in 0..16_i64 {
+        let records = [record(1, 5, 0), record(2, 6, second.cast_unsigned() / 2)];
+        push(&mut session, at(START + second * SECOND), &records, &[]);
+    }
+    assert!(session.finish("test"));
+    let parts = memory.groups(false);
+    let ends: Vec<_> = parts.iter().map(|part| (part.1 - START) / SECOND).collect();
+    // What came after the last part is only in the row group.
+    assert!([5, 10, 15].ends_with(&ends), "{ends:?}");
+    let groups = memory.groups(true);
+    assert_eq!(groups.len(), 1);
+    for table in table::all() {
+        let rows = |written: &Written| written.get(table.name).cloned().unwrap_or_default();
+        for (from, to, part) in &parts {
+            let mut of_group = rows(&groups[0].2);
+            of_group.retain(|(time, _)| (from..to).contains(&time));
+            assert_eq!(rows(part), of_group, "{}", table.name);
+        }
+    }
+}
+
+#[test]
+fn an_exit_is_in_the_row_group_of_its_end() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    let ended = |pid, wall: i64| {
+        let mut exit = fastproc::record::ExitRecord::default();
+        exit.pid = pid;
+        exit.set_end_ns(Some(at(wall).boot.cast_unsigned() * 1000));
+        exit.to_exit()
+    };
+    let border = START + 900 * SECOND;
+    push(
+        &mut session,
+        at(border - 2 * SECOND),
+        &[record(1, 5, 0)],
+        &[],
+    );
+    let exits = [ended(7, border - 1), ended(8, border + 1), ended(9, START)];
+    push(&mut session, at(border + 1_000), &[record(1, 5, 0)], &exits);
+    assert!(session.finish("test"));
+    let groups = memory.groups(true);
+    let rows = |at: usize| &groups[at].2[EXITS.name];
+    let pids = |at: usize| {
+        let pids = rows(at)
+            .iter()
+            .map(|(time, row)| (*time, row[place(&EXITS, "pid")].clone()));
+        pids.collect::<Vec<_>>()
+    };
+    let clamped = border - 5 * SECOND;
+    let late = clamped.max(border - 2 * SECOND);
+    assert_eq!(pids(0), [(late, 9.into()), (border - 1, 7.into())]);
+    assert_eq!(pids(1), [(border + 1, 8.into())]);
+    assert_eq!(rows(1)[0].1[place(&EXITS, "ppid")], Cell::Null);
+}
+
+#[test]
+fn identities_are_told_when_they_change() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    let mut records = [record(1, 5, 0)];
+    for second in 0..6 {
+        records[0].cpu.utime_ns += 1;
+        if second == 2 {
+            records[0].identity.comm[0] = b'b';
+        }
+        if second == 4 {
+            records[0].users.euid = 3;
+        }
+        push(&mut session, at(START + second * SECOND), &records, &[]);
+    }
+    assert!(session.finish("test"));
+    let text = |text: &str| Cell::Text(text.into());
+    let lines = memory.column(&IDENTITIES, "command_line");
+    assert_eq!(lines, [text("a"), text("b"), text("b")]);
+    let users = memory.column(&IDENTITIES, "user");
+    assert_eq!(users, [text("Users 0"), text("Users 0"), text("Users 3")]);
+}
+
+#[test]
+fn a_start_time_that_text_has_rounded_is_that_of_the_same_process() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    for (second, start) in [(0, 50_000_001), (1, 50_000_000), (2, 50_000_001)] {
+        let time = second as u64;
+        push(
+            &mut session,
+            at(START + second * SECOND),
+            &[record(1, start, time)],
+            &[],
+        );
+    }
+    assert!(session.finish("test"));
+    let starts = memory.column(&PROCESSES, "start_ns");
+    assert_eq!(starts, vec![Cell::Number(50_000_001); 3]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_gives_no_second_row_group_for_a_time() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    let mut moments: Vec<_> = (0..10).map(|second| at(START + second * SECOND)).collect();
+    for second in 10..18 {
+        let mut moment = at(START + second * SECOND);
+        moment.wall -= 4 * SECOND;
+        moments.push(moment);
+    }
+    for moment in moments {
+        push(&mut session, moment, &[record(1, 5, 0)], &[]);
+    }
+    assert!(session.finish("test"));
+    let spans: Vec<_> = memory
+        .groups(true)
+        .iter()
+        .map(|group| ((group.0 - START) / SECOND, (group.1 - START) / SECOND))
+        .collect();
+    assert_eq!(spans, [(0, 10), (10, 14)]);
+    for event in ["clock", "blind"] {
+        assert!(memory.has_event(event), "{event}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_forward_ends_the_row_group() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    push(&mut session, at(START), &[], &[]);
+    let mut moment = at(START + SECOND);
+    moment.wall += 60 * SECOND;
+    push(&mut session, moment, &[], &[]);
+    assert!(session.finish("test"));
+    let groups = memory.groups(true);
+    assert_eq!(groups[0].1, START + SECOND);
+    assert_eq!(groups[1].0, START + 61 * SECOND);
+    assert!(memory.has_event("clock"));
+}
+
+#[test]
+fn sleep_and_late_walks_are_told() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    push(&mut session, at(START), &[], &[]);
+    let mut slept = at(START + 60 * SECOND);
+    slept.awake -= 59 * SECOND;
+    push(&mut session, slept, &[], &[]);
+    let mut late = at(START + 70 * SECOND);
+    late.awake -= 59 * SECOND;
+    push(&mut session, late, &[], &[]);
+    assert!(session.finish("test"));
+    let events = memory.events();
+    let order = ["started", "slept", "blind", "stopped"];
+    assert_eq!(
+        events,
+        order.map(|event| format!("{:?}", Cell::Text(event.into())))
+    );
+}
+
+#[test]
+fn what_an_earlier_run_recorded_is_not_recorded_again() {
+    let memory = Memory::default();
+    let mut taken = Taken::default();
+    taken.add(START - 60 * SECOND, START + 3 * SECOND);
+    let second = Duration::from_secs(1);
+    let session = Session::new(memory.clone(), "boot", second, taken, Vec::new());
+    let mut session = session.expect("a thread");
+    for second in 0..6 {
+        push(&mut session, at(START + second * SECOND), &[], &[]);
+    }
+    assert!(session.finish("test"));
+    assert_eq!(memory.groups(true)[0].0, START + 3 * SECOND);
+}
+
+/// Blocks until it is told to go on, or fails until then.
+struct Stuck {
+    memory: Memory,
+    go_on: mpsc::Receiver<()>,
+    blocks: bool,
+    is_free: bool,
+}
+
+impl Place for Stuck {
+    type Error = Full;
+
+    fn write(&mut self, job: &Job, told: &mut Vec<Told>) -> Result<(), Full> {
+        if !self.is_free && self.blocks {
+            let _ = self.go_on.recv();
+            self.is_free = true;
+        }
+        self.is_free |= self.go_on.try_recv().is_ok();
+        if !self.is_free {
+            return Err(Full);
+        }
+        self.memory.write(job, told)
+    }
+}
+
+fn stuck(blocks: bool) -> (Memory, mpsc::Sender<()>, Session) {
+    let memory = Memory::default();
+    let (free, go_on) = mpsc::channel();
+    let stuck = Stuck {
+        memory: memory.clone(),
+        go_on,
+        blocks,
+        is_free: false,
+    };
+    (memory, free, session(stuck))
+}
+
+#[test]
+fn a_disk_that_hangs_stops_no_walk_and_loses_nothing_for_a_while() {
+    let (memory, free, mut session) = stuck(true);
+    for second in 0..1_000_i64 {
+        push(
+            &mut session,
+            at(START + second * SECOND),
+            &[record(1, 5, second.cast_unsigned())],
+            &[],
+        );
+    }
+    free.send(()).expect("the thread lives");
+    assert!(session.finish("test"));
+    assert_eq!(memory.column(&PROCESSES, "utime_ns").len(), 1_000);
+    assert!(!memory.has_event("blind"));
+}
+
+#[test]
+fn what_a_hung_disk_did_not_take_is_told() {
+    let (memory, free, mut session) = stuck(true);
+    // Each process has another value in each second.
+    let records = |second: u64| -> Vec<_> {
+        (1..20)
+            .map(|pid| record(pid, 5, second * 1_000_003 % 99_999_989))
+            .collect()
+    };
+    for second in 0..3_000_i64 {
+        push(
+            &mut session,
+            at(START + second * SECOND),
+            &records(second.cast_unsigned()),
+            &[],
+        );
+    }
+    session.take_told();
+    push(&mut session, at(START + 3_000 * SECOND), &records(0), &[]);
+    free.send(()).expect("the thread lives");
+    assert!(session.finish("test"));
+    assert!(memory.has_event("blind"), "{:?}", memory.events());
+}
+
+#[test]
+fn a_full_disk_is_told_once_it_has_room() {
+    let (memory, free, mut session) = stuck(false);
+    for second in 0..20 {
+        push(
+            &mut session,
+            at(START + second * SECOND),
+            &[record(1, 5, 0)],
+            &[],
+        );
+    }
+    // The thread tells that it has failed.
+    while session.take_told().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    free.send(()).expect("the thread lives");
+    push(
+        &mut session,
+        at(START + 20 * SECOND),
+        &[record(1, 5, 0)],
+        &[],
+    );
+    assert!(session.finish("test"));
+    assert!(memory.has_event("failed"));
+}
