@@ -19,7 +19,7 @@ use std::{
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags},
+    fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags},
     io::Errno,
 };
 
@@ -266,6 +266,22 @@ impl Folder {
             file.finish()?;
         }
         Ok(folder)
+    }
+
+    /// Keeps others from recording here, as long as this is open. Returns whether nobody does.
+    pub fn lock(&self) -> Result<bool, Error> {
+        let lock = FlockOperation::NonBlockingLockExclusive;
+        match rustix::fs::flock(&self.root, lock) {
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            locked => locked.map(|()| true).map_err(io_error(&self.path)),
+        }
+    }
+
+    /// Bytes of the file system that are free for this user, and all of them.
+    pub fn space(&self) -> Result<(u64, u64), Error> {
+        let space = rustix::fs::fstatvfs(&self.root).map_err(io_error(&self.path))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+        Ok((bytes(space.f_bavail), bytes(space.f_blocks)))
     }
 
     /// Its path, as given.

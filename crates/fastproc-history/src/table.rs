@@ -171,6 +171,35 @@ pub static PROCESSES: LazyLock<Table> = LazyLock::new(|| Table {
     order: &["pid", "start_ns", "time"],
 });
 
+/// Gauges of which a thinned file keeps the greatest value too, and the names of these.
+pub const GREATEST: &[(&str, &str)] = &[
+    ("threads", "max_threads"),
+    ("rss_anon", "max_rss_anon"),
+    ("rss_file", "max_rss_file"),
+    ("rss_shmem", "max_rss_shmem"),
+    ("swap", "max_swap"),
+];
+
+/// [`PROCESSES`] with a row for each process that changed in an interval of 10 or 60 seconds.
+pub static THINNED: LazyLock<Table> = LazyLock::new(|| {
+    let mut columns = PROCESSES.columns.clone();
+    for (of, name) in GREATEST {
+        let gauge = PROCESSES.columns.iter().find(|column| column.name == *of);
+        columns.extend(gauge.map(|gauge| Column {
+            name,
+            meaning: "The greatest value of the interval.",
+            member: None,
+            ..gauge.clone()
+        }));
+    }
+    Table {
+        name: PROCESSES.name,
+        meaning: "A process that changed in this interval, as it was at its end.",
+        columns,
+        order: PROCESSES.order,
+    }
+});
+
 /// Who a process is. Written when it is first seen, when that changed, and at the head of each row group.
 pub static IDENTITIES: LazyLock<Table> = LazyLock::new(|| Table {
     name: "identities",

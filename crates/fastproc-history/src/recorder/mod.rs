@@ -19,10 +19,12 @@
 mod cells;
 mod clock;
 mod group;
+mod kept;
 mod session;
 mod store;
 mod taken;
 mod texts;
+mod thin;
 mod walk;
 mod writing;
 
@@ -30,6 +32,7 @@ pub use self::{
     cells::{Cell, EVERYWHERE, Row},
     clock::{Happened, Moment},
     group::Group,
+    kept::{Bounds, Error, Kept},
     session::{Look, Session, boot_id},
     store::{Boot, Store},
     taken::Taken,

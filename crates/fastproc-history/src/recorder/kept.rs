@@ -1,0 +1,374 @@
+//! What is kept in the folder: parts and row groups of open hours, sealed hours, thinned ones, within bounds.
+
+use std::io::{self, Write as _};
+
+use fastproc::error_chain;
+
+use super::{
+    group::Group,
+    taken::Taken,
+    thin::thin,
+    writing::{Event, Job, Place, Told},
+};
+use crate::{
+    file::{self, File, Writer},
+    folder::{self, Entry, Folder, Place as Where},
+    table::{self, MACHINE, PROCESSES, THINNED, Table},
+};
+
+const SECOND: i64 = 1_000_000;
+const HOUR: i64 = 3_600;
+/// What a sealed file may have more than what it is made of, in bytes.
+const SLACK: u64 = 64 << 10;
+
+/// How much is kept, and how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Bytes of all files.
+    pub size: u64,
+    /// The part of the file system that stays free, from 0 to 1.
+    pub leave: f64,
+    /// Seconds for which every walk is kept.
+    pub every: i64,
+    /// Seconds until what is kept has a row each ten seconds.
+    pub each_10: i64,
+    /// Seconds until it has one each minute; then it is removed.
+    pub each_60: i64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        const DAY: i64 = 24 * HOUR;
+        Self {
+            size: 2 << 30,
+            leave: 0.1,
+            every: DAY,
+            each_10: 7 * DAY,
+            each_60: 28 * DAY,
+        }
+    }
+}
+
+/// Why something is not kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] folder::Error),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] file::Error),
+    /// It cannot be written.
+    #[error("cannot write to the folder")]
+    Write(#[from] io::Error),
+    /// There is nothing left to remove.
+    #[error("there is no room within the size and the free space to leave, and nothing to remove")]
+    Full,
+    /// Another recorder is there.
+    #[error("another recorder records to {0}: end it, or name another folder")]
+    Locked(String),
+}
+
+/// Keeps what is recorded in a folder.
+#[derive(Debug)]
+pub struct Kept {
+    folder: Folder,
+    host: String,
+    bounds: Bounds,
+    /// Bytes of all files.
+    used: u64,
+}
+
+impl Kept {
+    /// Takes a folder, which nobody else may record to, and finishes what an earlier run left at this second. Returns the
+    /// times that it has as well.
+    ///
+    /// # Errors
+    /// Another recorder is there, or it cannot be read or written.
+    pub fn take(
+        folder: Folder,
+        host: String,
+        bounds: Bounds,
+        now: i64,
+    ) -> Result<(Self, Taken, Vec<Event>), Error> {
+        if !folder.lock()? {
+            return Err(Error::Locked(folder.path().display().to_string()));
+        }
+        folder.remove_pending()?;
+        let mut kept = Self {
+            folder,
+            host,
+            bounds,
+            used: 0,
+        };
+        for entry in kept.folder.superseded()? {
+            if *entry.host == *kept.host || entry.host.is_empty() {
+                kept.folder.remove(&entry)?;
+            }
+        }
+        let mut told = Vec::new();
+        // A full disk is no reason not to begin.
+        if let Err(error) = kept.tidy(now, &mut told) {
+            told.push(failed(&error));
+        }
+        let mut taken = Taken::default();
+        for entry in kept.own()? {
+            taken.add(entry.from * SECOND, entry.to * SECOND);
+        }
+        let events = told.into_iter().filter_map(|told| match told {
+            Told::Event(event) => Some(event),
+            Told::Sealed(..) => None,
+        });
+        Ok((kept, taken, events.collect()))
+    }
+
+    /// The files of this host.
+    fn own(&self) -> Result<Vec<Entry>, Error> {
+        let mut entries = self.folder.list()?;
+        entries.retain(|entry| *entry.host == *self.host || entry.host.is_empty());
+        Ok(entries)
+    }
+
+    fn write_open(&mut self, group: &Group, told: &mut Vec<Told>) -> Result<(), Error> {
+        let (from, to) = group.seconds();
+        for store in group.tables() {
+            let mut writer = Writer::new(Vec::new(), store.table())?;
+            writer.group(store)?;
+            let bytes = writer.finish()?;
+            self.make_room(bytes.len() as u64, from, told)?;
+            let mut file = self.folder.begin_open(store.table().name, from, to)?;
+            file.write_all(&bytes)?;
+            file.finish()?;
+            self.used += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Removes the oldest until there is room for as many bytes. What begins at `from` or later stays.
+    fn make_room(&mut self, bytes: u64, from: i64, told: &mut Vec<Told>) -> Result<(), Error> {
+        let mut dropped: Option<(i64, i64)> = None;
+        let result = loop {
+            let (free, all) = self.folder.space()?;
+            let leave = (all as f64 * self.bounds.leave) as u64;
+            if self.used + bytes <= self.bounds.size && free >= leave.saturating_add(bytes) {
+                break Ok(());
+            }
+            let entries = self.own()?;
+            self.used = entries.iter().map(|entry| entry.bytes).sum();
+            if self.used + bytes <= self.bounds.size && free >= leave.saturating_add(bytes) {
+                break Ok(());
+            }
+            let sealed = |entry: &&Entry| entry.place != Where::Open;
+            let oldest = entries.iter().filter(sealed).min_by_key(|entry| entry.from);
+            let before = |entry: &&Entry| entry.to <= from;
+            let open = || entries.iter().filter(before).min_by_key(|entry| entry.from);
+            let Some(oldest) = oldest.or_else(open) else {
+                break Err(Error::Full);
+            };
+            let (first, end) = (oldest.from, oldest.to);
+            let of_time = |entry: &&Entry| (entry.from, entry.to) == (first, end);
+            for entry in entries.iter().filter(of_time) {
+                self.folder.remove(entry)?;
+                self.used = self.used.saturating_sub(entry.bytes);
+            }
+            let (since, until) = dropped.unwrap_or((first, end));
+            dropped = Some((since.min(first), until.max(end)));
+        };
+        if let Some((since, until)) = dropped {
+            told.push(Told::Event(Event {
+                event: "dropped",
+                since: Some(since * SECOND),
+                until: Some(until * SECOND),
+                detail: "the oldest made room: see --size and --leave".into(),
+            }));
+        }
+        result
+    }
+
+    /// Seals hours that are over at this second, thins what is old, and removes what is too old.
+    fn tidy(&mut self, now: i64, told: &mut Vec<Told>) -> Result<(), Error> {
+        let entries = self.own()?;
+        self.used = entries.iter().map(|entry| entry.bytes).sum();
+        let hour = |entry: &Entry| entry.from - entry.from.rem_euclid(HOUR);
+        let open = entries.iter().filter(|entry| entry.place == Where::Open);
+        let mut hours: Vec<i64> = open.map(hour).filter(|hour| hour + HOUR <= now).collect();
+        hours.sort_unstable();
+        hours.dedup();
+        for hour in hours {
+            for table in table::all() {
+                self.seal(table, hour, told)?;
+            }
+            told.push(Told::Sealed(hour * SECOND, (hour + HOUR) * SECOND));
+        }
+        for entry in &entries {
+            if entry.place != Where::Open && now - entry.to >= self.bounds.each_60 {
+                self.folder.remove(entry)?;
+                self.used = self.used.saturating_sub(entry.bytes);
+            }
+        }
+        self.thin_one(&entries, now, told)
+    }
+
+    /// Seals an hour of a table, without decoding it.
+    fn seal(
+        &mut self,
+        table: &'static Table,
+        hour: i64,
+        told: &mut Vec<Told>,
+    ) -> Result<(), Error> {
+        let mut entries = self.folder.chosen(table.name, hour, hour + HOUR)?;
+        entries.retain(|entry| *entry.host == *self.host || entry.host.is_empty());
+        if entries.iter().all(|entry| entry.place == Where::Open) && !entries.is_empty() {
+            let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
+            self.make_room(bytes + SLACK, hour, told)?;
+            let pending = self.folder.begin_sealed(table.name, &self.host, hour, 1)?;
+            let mut writer = Writer::new(pending, table)?;
+            let mut copied = 0;
+            for entry in &entries {
+                match self.copy(entry, table, &mut writer, told) {
+                    Ok(groups) => copied += groups,
+                    Err(Error::File(error)) if is_damage(&error) => {
+                        told.push(damaged(entry, &error));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if copied > 0 {
+                writer.finish()?.finish()?;
+                self.used += bytes;
+            }
+        }
+        // Those that the sealed hour hides, also if a crash left them.
+        for entry in self.own()? {
+            let is_of = *entry.table == *table.name && (hour..hour + HOUR).contains(&entry.from);
+            if is_of && entry.place == Where::Open {
+                self.folder.remove(&entry)?;
+                self.used = self.used.saturating_sub(entry.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn copy<W: io::Write + Send>(
+        &self,
+        entry: &Entry,
+        table: &'static Table,
+        writer: &mut Writer<W>,
+        told: &mut Vec<Told>,
+    ) -> Result<usize, Error> {
+        let file = File::open(self.folder.read(entry)?, table)?;
+        let mut copied = 0;
+        for group in 0..file.groups() {
+            match writer.copy_group(&file, group) {
+                Ok(()) => copied += 1,
+                Err(error @ file::Error::Group { .. }) => told.push(damaged(entry, &error)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Thins the oldest hour that has more rows than it shall have.
+    fn thin_one(&mut self, entries: &[Entry], now: i64, told: &mut Vec<Told>) -> Result<(), Error> {
+        let bounds = self.bounds;
+        let wanted = |entry: &Entry| match now - entry.to {
+            age if age < bounds.every => 1,
+            age if age < bounds.each_10 => 10,
+            _ => 60,
+        };
+        let is_finer = |entry: &&Entry| match entry.place {
+            Where::Sealed { tier } => {
+                let is_kept = now - entry.to < bounds.each_60;
+                is_kept && tier < wanted(entry) && thinned(&entry.table).is_some()
+            }
+            Where::Open => false,
+        };
+        let oldest = entries
+            .iter()
+            .filter(is_finer)
+            .min_by_key(|entry| entry.from);
+        let Some(first) = oldest.map(|entry| entry.from) else {
+            return Ok(());
+        };
+        for entry in entries.iter().filter(is_finer) {
+            let (Some(table), true) = (thinned(&entry.table), entry.from == first) else {
+                continue;
+            };
+            self.make_room(entry.bytes + SLACK, entry.from, told)?;
+            let tier = wanted(entry);
+            let name = entry.table.as_ref();
+            let pending = self
+                .folder
+                .begin_sealed(name, &self.host, entry.from, tier)?;
+            let tell = |error: &file::Error| told.push(damaged(entry, error));
+            let thinned = File::open(self.folder.read(entry)?, table)
+                .and_then(|file| thin(&file, table, tier, pending, tell));
+            match thinned {
+                Ok(pending) => pending.finish()?,
+                Err(error) if is_damage(&error) => told.push(damaged(entry, &error)),
+                Err(error) => return Err(error.into()),
+            }
+            self.folder.remove(entry)?;
+        }
+        self.used = self.own()?.iter().map(|entry| entry.bytes).sum();
+        Ok(())
+    }
+}
+
+/// The table of a thinned file, if it is thinned.
+fn thinned(name: &str) -> Option<&'static Table> {
+    if name == PROCESSES.name {
+        return Some(&THINNED);
+    }
+    (name == MACHINE.name).then_some(&*MACHINE)
+}
+
+fn is_damage(error: &file::Error) -> bool {
+    !matches!(error, file::Error::Io(_) | file::Error::Parquet(_))
+}
+
+fn failed(error: &Error) -> Told {
+    Told::Event(Event {
+        event: "failed",
+        detail: error_chain(error),
+        ..Event::default()
+    })
+}
+
+fn damaged(entry: &Entry, error: &file::Error) -> Told {
+    Told::Event(Event {
+        event: "damaged",
+        since: Some(entry.from * SECOND),
+        until: Some(entry.to * SECOND),
+        detail: format!("{}: {}", entry.path.display(), error_chain(error)),
+    })
+}
+
+impl Place for Kept {
+    type Error = Error;
+
+    fn write(&mut self, job: &Job, told: &mut Vec<Told>) -> Result<(), Error> {
+        match job {
+            Job::Part(part) => self.write_open(part, told),
+            Job::Group(group) => {
+                self.write_open(group, told)?;
+                let (from, to) = group.seconds();
+                for entry in self.own()? {
+                    let is_within = from <= entry.from && entry.to <= to;
+                    if entry.place == Where::Open
+                        && is_within
+                        && (entry.from, entry.to) != (from, to)
+                    {
+                        self.folder.remove(&entry)?;
+                    }
+                }
+                // The row group is written.
+                if let Err(error) = self.tidy(to, told) {
+                    told.push(failed(&error));
+                }
+                Ok(())
+            }
+        }
+    }
+}
