@@ -3,6 +3,7 @@
 mod feed;
 mod gathered;
 mod known;
+mod past;
 mod refused;
 
 use std::{
@@ -28,6 +29,7 @@ use crate::{
     NO,
     failure::Failure,
     format::{Column, Follows, Format, Layout, RowWriter, Rows, Written},
+    history::when::When,
     output::{Output, OutputError},
     privileges,
     ps::{
@@ -133,11 +135,11 @@ pub struct Args {
     select: Select,
 
     /// Also show every exec.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     execs: bool,
 
     /// Stop after this time, as in 30s or 5m.
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, conflicts_with = "from")]
     duration: Option<Duration>,
 
     /// At the end, print one table of all that ended, sorted by these fields; a minus sign puts the largest value first.
@@ -155,6 +157,9 @@ pub struct Args {
     /// Stop after N rows; the default is to continue until interrupted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+
+    #[command(flatten)]
+    when: When,
 
     #[command(flatten)]
     written: Written,
@@ -198,14 +203,6 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let cmdlines = looked_at
         .iter()
         .any(|field| field.texts().contains(Texts::CMDLINE));
-    // Before privileges are dropped, and before any signal can be missed.
-    let stops = Stops::new()?;
-    let host = Host::read()?;
-    let mut lookup = Lookup::new(&host, true)?;
-    known::check(looked_at.into_iter(), args.execs, &mut lookup)?;
-    let began_ns = now_ns(&host);
-    let mut feed = Feed::open(args.execs, cmdlines)?;
-    privileges::drop()?;
     let layout = Layout {
         headings: !args.written.no_headers,
         may_drop,
@@ -214,26 +211,47 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         no_formulas: args.written.no_formulas,
         ..Layout::new(columns)
     };
-    // A service hides what this user may not see.
-    let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();
-    lookup.sees_all = sees_all;
-    lookup.set_time(0);
     let keeps = gathered.is_some() && !args.summary;
+    let left = args
+        .count
+        .unwrap_or(if keeps { MOST_KEPT } else { u64::MAX });
+    let host = Host::read()?;
     let mut stream = Stream {
-        lookup,
+        lookup: Lookup::recorded(host.clone(), 0),
         writer: format.writer(layout.clone()),
         gathered,
         selection: (&args.select).into(),
         filter: args.filter,
         execs: args.execs,
-        began_ns,
+        began_ns: 0,
         undated: Vec::new(),
-        left: args
-            .count
-            .unwrap_or(if keeps { MOST_KEPT } else { u64::MAX }),
+        left,
         shown: 0,
         output: Output::default(),
     };
+    args.when.folder.check("--from")?;
+    if let Some(times) = args.when.times() {
+        past::check(looked_at.into_iter())?;
+        privileges::drop()?;
+        past::show(
+            &mut stream,
+            &args.when.folder,
+            times,
+            !args.written.no_headers,
+        )?;
+        return stream.end(format, layout);
+    }
+    // Before privileges are dropped, and before any signal can be missed.
+    let stops = Stops::new()?;
+    stream.lookup = Lookup::new(&host, true)?;
+    known::check(looked_at.into_iter(), args.execs, &mut stream.lookup)?;
+    stream.began_ns = now_ns(&host);
+    let mut feed = Feed::open(args.execs, cmdlines)?;
+    privileges::drop()?;
+    // A service hides what this user may not see.
+    let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();
+    stream.lookup.sees_all = sees_all;
+    stream.lookup.set_time(0);
     if stream.gathered.is_some() {
         if terminal::shows_errors() && !args.quiet {
             // Nothing can be reported if standard error is closed.
@@ -262,19 +280,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             break;
         }
     }
-    if let Some(gathered) = stream.gathered.take() {
-        let layout = Layout {
-            follows: Follows::Apart,
-            ..layout
-        };
-        gathered.write(format, layout, &mut stream.lookup, &mut stream.output)?;
-        stream.output.finish()?;
-    }
-    Ok(if stream.shown > 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(NO)
-    })
+    stream.end(format, layout)
 }
 
 /// The kernel's time since boot, which may differ from that of this time namespace.
@@ -380,6 +386,23 @@ impl Stream {
             }
             _ => self.write(Some(row)),
         }
+    }
+
+    /// Writes what was gathered. Returns the exit status.
+    fn end(mut self, format: Format, layout: Layout) -> Result<ExitCode, Failure> {
+        if let Some(gathered) = self.gathered.take() {
+            let layout = Layout {
+                follows: Follows::Apart,
+                ..layout
+            };
+            gathered.write(format, layout, &mut self.lookup, &mut self.output)?;
+        }
+        self.output.finish()?;
+        Ok(if self.shown > 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(NO)
+        })
     }
 
     /// Writes the heading, before the first event.

@@ -11,6 +11,7 @@ mod failure;
 mod files;
 mod format;
 mod generate;
+mod history;
 mod output;
 mod paragraphs;
 mod privileges;
@@ -107,6 +108,7 @@ Examples:
   fastproc ps --top 20       List the processes with the largest CPU share
   fastproc top               Show the processes on a screen, as fastproc alone does on a terminal
   fastproc exits             Show processes as they exit
+  fastproc ps --at 03:12     List the processes of that time, if fastproc record keeps a history
   fastproc cgroups --tree    Show the cgroups and what they use
   fastproc files --count     List the processes with the most open files
   fastproc sockets --listen  List who listens where
@@ -148,6 +150,7 @@ enum Command {
     Ps(Box<ps::Args>),
     Top(Box<top::Args>),
     Exits(Box<exits::Args>),
+    History(history::Args),
     Cgroups(Box<cgroups::Args>),
     Files(Box<files::Args>),
     Sockets(Box<files::sockets::Args>),
@@ -176,6 +179,7 @@ impl Command {
             Self::Ps(args) => ps::run(*args),
             Self::Top(args) => top::run(*args),
             Self::Exits(args) => exits::run(*args),
+            Self::History(args) => history::run(&args),
             Self::Cgroups(args) => cgroups::run(&args),
             Self::Files(args) => files::run(&args),
             Self::Sockets(args) => files::sockets::run(&args),

@@ -2,6 +2,7 @@
 
 mod args;
 pub mod help;
+mod past;
 mod plan;
 mod ps1;
 #[cfg(test)]
@@ -17,10 +18,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Baseline, Collector, Fields, Texts, frozen, proc_root};
+use fastproc::{Baseline, Collector, Fields, Host, Texts, frozen, proc_root};
 use fastproc_columns::{Field, Filter, Lookup, Sort, Sorter};
 
 use self::{
+    past::Past,
     plan::{Plan, UsageError},
     screen::Screen,
 };
@@ -28,6 +30,7 @@ use crate::{
     NO,
     failure::Failure,
     format::{Column, Format},
+    history::fields::Of,
     output::Output,
     privileges,
     redraw::{self, Redraw},
@@ -65,7 +68,11 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
     if threads && args.exited {
         return Err(UsageError::ExitedThreads.into());
     }
-    if args.interval.is_none() {
+    let looks_back = args.looks_back()?;
+    if let Some(option) = args.repeats().filter(|_| looks_back.is_some()) {
+        return Err(UsageError::PastAgain(option).into());
+    }
+    if args.interval.is_none() && looks_back != Some(Of::Window) {
         if let Some(filter) = &args.filter {
             filter.check_for_one_snapshot()?;
         }
@@ -86,6 +93,17 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
     let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs() | more;
     fields |= pick.as_ref().map_or(Fields::empty(), Sort::needs);
     fields.set(Fields::THREADS, threads);
+    if let Some(of) = looks_back {
+        let asked = columns.iter().map(|column| column.field);
+        let asked = asked
+            .chain(sort.fields())
+            .chain(pick.iter().flat_map(Sort::fields));
+        past::check(
+            of,
+            threads,
+            asked.chain(args.filter.iter().flat_map(Filter::fields)),
+        )?;
+    }
     let of_shown = texts(columns.iter().map(|column| column.field));
     let of_all = texts(
         sort.fields()
@@ -102,31 +120,33 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
     let shows_all = top.is_none() && args.filter.is_none() && selection.admits_all();
     let wanted = if shows_all { of_shown | of_all } else { of_all };
     let kept = wanted & Texts::CMDLINE;
-    let mut collector = Collector::builder()
-        .fields(fields)
-        .source(args.source.kind())
-        .exits(args.exited)
-        .exit_cmdlines(args.exited && cmdlines)
-        .texts(kept)
-        .texts_max_age(Texts::MAX_AGE)
-        .one_shot(args.interval.is_none())
-        .open()?;
-    if let Some(error) = collector.take_exits_refused() {
-        return Err(UsageError::Exits(Box::new(error)).into());
-    }
+    let past = looks_back.map(|_| Past::read(&args, fields)).transpose()?;
+    let mut live = match past {
+        Some(_) => None,
+        None => Some(open(&args, fields, kept, args.exited && cmdlines)?),
+    };
     privileges::drop()?;
-    let mut lookup = Lookup::new(collector.host(), false)?;
-    lookup.open_files.read_from(args.source.kind());
-    if args.interval.is_none() {
-        lookup.open_files.once(selection.pids());
-    }
-    if args.exited && cmdlines {
-        lookup.details.keep_earlier_cmdlines();
-    }
+    let lookup = match (&past, &live) {
+        (Some(past), _) => past.lookup()?,
+        (None, live) => {
+            let host = live
+                .as_ref()
+                .map_or_else(Host::read, |live| Ok(live.host().clone()));
+            let mut lookup = Lookup::new(&host?, false)?;
+            lookup.open_files.read_from(args.source.kind());
+            if args.interval.is_none() {
+                lookup.open_files.once(selection.pids());
+            }
+            if args.exited && cmdlines {
+                lookup.details.keep_earlier_cmdlines();
+            }
+            lookup
+        }
+    };
     let shown = columns.iter().map(|column| column.field);
     let guarded = shown
         .chain(args.filter.iter().flat_map(Filter::fields))
-        .find(|field| field.is_guarded() || field.is_root_only());
+        .find(|field| past.is_none() && (field.is_guarded() || field.is_root_only()));
     let guarded = guarded.map(|field| {
         let whose = if field.is_guarded() {
             " of other users"
@@ -148,6 +168,7 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
         tree,
         tree_of_ps,
         exited: args.exited,
+        past: past.as_ref().map(Past::time),
         repeated: args.interval.is_some(),
         guarded,
         quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
@@ -160,18 +181,42 @@ pub fn run(mut args: Args) -> Result<ExitCode, Failure> {
         },
         output: Output::default(),
     };
-    let any = match args.interval {
-        None => {
-            let fallback = summary::fallback(&collector);
-            screen.show(&collector.snapshot()?, None, fallback.as_deref())?
+    let any = match (&past, &mut live, args.interval) {
+        (Some(past), ..) => past.show(&mut screen)?,
+        (None, Some(live), None) => {
+            let fallback = summary::fallback(live);
+            screen.show(&live.snapshot()?, None, fallback.as_deref())?
         }
-        Some(interval) => watch(&mut collector, &mut screen, interval, args.count)?,
+        (None, Some(live), Some(interval)) => watch(live, &mut screen, interval, args.count)?,
+        (None, None, _) => false,
     };
     Ok(if any {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NO)
     })
+}
+
+/// Opens a collector of these groups of fields.
+fn open(
+    args: &Args,
+    fields: Fields,
+    texts: Texts,
+    exit_cmdlines: bool,
+) -> Result<Collector, Failure> {
+    let mut collector = Collector::builder()
+        .fields(fields)
+        .source(args.source.kind())
+        .exits(args.exited)
+        .exit_cmdlines(exit_cmdlines)
+        .texts(texts)
+        .texts_max_age(Texts::MAX_AGE)
+        .one_shot(args.interval.is_none())
+        .open()?;
+    match collector.take_exits_refused() {
+        Some(error) => Err(UsageError::Exits(Box::new(error)).into()),
+        None => Ok(collector),
+    }
 }
 
 /// The id of this process.

@@ -236,6 +236,8 @@ pub struct Lookup {
     boot_ns: i128,
     /// Whether the kernel would show this reader everything, so that nothing must be hidden.
     pub sees_all: bool,
+    /// Whether its values are recorded ones, which this machine's clock does not change.
+    is_recorded: bool,
     /// Whether the kernel shows this reader the guarded values, or the I/O counters, of this process. Cached, because a
     /// row has several of them.
     shown: Option<((u32, u64, bool), bool)>,
@@ -261,6 +263,7 @@ impl Lookup {
             boot_seconds: 0,
             boot_ns: 0,
             sees_all,
+            is_recorded: false,
             shown: None,
         })
     }
@@ -284,6 +287,7 @@ impl Lookup {
             boot_seconds: 0,
             boot_ns: 0,
             sees_all: true,
+            is_recorded: true,
             shown: None,
         }
     }
@@ -308,8 +312,11 @@ impl Lookup {
         }
     }
 
-    /// Uses this snapshot: sets the clock to its time, and discards cached details.
+    /// Uses this snapshot: sets the clock to its time, and discards cached details. A lookup of recorded values keeps both.
     pub fn set_clock(&mut self, snapshot: &Snapshot<'_>) {
+        if self.is_recorded {
+            return;
+        }
         self.details.renew();
         if snapshot.stats().lost_exits > 0 {
             self.details.forget_earlier_cmdlines();

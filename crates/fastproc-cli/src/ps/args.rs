@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fastproc_columns::{Filter, Needle, Processes, parse_interval};
+use fastproc_columns::{Filter, Needle, Processes, parse_instant, parse_interval};
 
 use super::{
     help, plan,
@@ -11,6 +11,7 @@ use super::{
 use crate::{
     completed::completed,
     format::{Column, Written},
+    history::when::When,
     source::Source,
 };
 
@@ -124,11 +125,29 @@ pub struct Args {
     #[arg(long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
 
+    /// Show the processes as they were at this time, as fastproc record has kept them.
+    ///
+    /// They are as the last walk before it saw them. --from has the forms of a time. Fields that the history does not keep
+    /// are refused.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_instant, help_heading = "Looking back",
+          conflicts_with_all = ["from", "to", "interval", "threads", "source"])]
+    pub(super) at: Option<i64>,
+
+    #[command(flatten)]
+    pub(super) when: When,
+
     #[command(flatten)]
     pub(super) as_in_ps: AsInPs,
 
     #[command(flatten)]
     pub(super) more: More,
+}
+
+impl Args {
+    /// The option for more than one table.
+    pub(super) fn repeats(&self) -> Option<&'static str> {
+        self.interval.map(|_| "--interval")
+    }
 }
 
 /// Options of ps(1), as people are used to typing them.

@@ -23,6 +23,10 @@ use crate::{
 pub(super) enum UsageError {
     #[error("'{0}' chooses the output of ps(1), and {1} chooses fastproc's; leave out one of them")]
     Both(String, &'static str),
+    #[error("a history has no threads; leave out --threads, -L, -T or H")]
+    PastThreads,
+    #[error("a history cannot be shown again and again; leave out {0}")]
+    PastAgain(&'static str),
     #[error("cannot sort by the rate '{0}' without an interval; give one, as in --interval 1")]
     Rate(&'static str),
     #[error("--exited shows processes, not threads; leave out --exited, or --threads, -L, -T or H")]

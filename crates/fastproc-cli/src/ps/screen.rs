@@ -41,6 +41,8 @@ pub struct Screen {
     pub tree_of_ps: Option<ps1::Tree>,
     /// Whether to include processes that exited since the last snapshot.
     pub exited: bool,
+    /// Of when the processes are, if they are those of a history: the time of the window's begin and of its end.
+    pub past: Option<(Option<i64>, i64)>,
     /// Whether there are several snapshots.
     pub repeated: bool,
     /// The values of a column or in the filter that only root, and for some fields a process's owner, may see.
@@ -58,6 +60,16 @@ pub struct Screen {
 }
 
 impl Screen {
+    /// Shows these rows, which are of a snapshot. Returns whether there are any.
+    pub fn show_rows(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        rows: Vec<Row<'_>>,
+    ) -> Result<bool, Failure> {
+        let rows = rows.into_iter().filter(|row| self.admits(row)).collect();
+        self.write(snapshot, Selected::These(rows), None, None)
+    }
+
     /// Shows a snapshot. Returns whether it had a row.
     pub fn show(
         &mut self,
@@ -75,7 +87,17 @@ impl Screen {
             .flatten()
             .map(Exit::to_record)
             .collect();
-        let mut rows = self.select(snapshot, before, &records);
+        let rows = self.select(snapshot, before, &records);
+        self.write(snapshot, rows, exits.map(<[Exit]>::len), fallback)
+    }
+
+    fn write(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        mut rows: Selected<'_, '_>,
+        ended: Option<usize>,
+        fallback: Option<&str>,
+    ) -> Result<bool, Failure> {
         let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
         let mut top = self.top.min(room);
         if let Some(pick) = &self.pick {
@@ -114,7 +136,8 @@ impl Screen {
         let stats = snapshot.stats();
         let summary = Summary {
             snapshot: *snapshot,
-            ended: exits.map(<[Exit]>::len),
+            ended,
+            past: self.past,
             shown,
             threads: self.threads,
             fallback,
@@ -156,6 +179,12 @@ impl Screen {
         Ok(shown > 0)
     }
 
+    fn admits(&mut self, row: &Row<'_>) -> bool {
+        let filter = self.filter.as_ref();
+        self.selection.admits(row)
+            && filter.is_none_or(|filter| filter.admits(row, &mut self.lookup))
+    }
+
     /// The processes or threads that the filter admits.
     fn select<'s, 'a>(
         &mut self,
@@ -167,19 +196,15 @@ impl Screen {
         if admits_all && before.is_none() && !self.threads {
             return Selected::All(snapshot);
         }
+        let (threads, exited) = (self.threads, self.exited);
         let mut rows = Vec::with_capacity(if admits_all { snapshot.len() } else { 0 });
         let mut take = |row: Row<'a>| {
-            let admitted = self.selection.admits(&row)
-                && self
-                    .filter
-                    .as_ref()
-                    .is_none_or(|filter| filter.admits(&row, &mut self.lookup));
-            if admitted {
+            if self.admits(&row) {
                 rows.push(row);
             }
         };
-        Row::all(snapshot, before, self.threads).for_each(&mut take);
-        if let Some(before) = before.filter(|_| self.exited) {
+        Row::all(snapshot, before, threads).for_each(&mut take);
+        if let Some(before) = before.filter(|_| exited) {
             Row::all_ended(*snapshot, before, records).for_each(take);
         }
         Selected::These(rows)

@@ -6,6 +6,8 @@ use std::{
 };
 
 use fastproc::{Collector, Snapshot};
+use fastproc_columns::number;
+use fastproc_history::read::shown;
 
 use crate::paragraphs::Counted;
 
@@ -24,6 +26,9 @@ pub struct Summary<'a> {
     pub snapshot: Snapshot<'a>,
     /// The number of processes that exited before it, if exits are shown.
     pub ended: Option<usize>,
+    /// Of when the processes are, in microseconds since 1970, if they are those of a history: the begin of a window, and its
+    /// end.
+    pub past: Option<(Option<i64>, i64)>,
     /// The number of rows shown.
     pub shown: usize,
     /// Whether each row is a thread.
@@ -47,13 +52,27 @@ impl Summary<'_> {
         let stats = self.snapshot.stats();
         let mut text = format!(
             r#"{{"source":"{}","boottime_ns":{},"took_ns":{},"torn":{},"missed":{},"read":{}"#,
-            stats.source,
+            self.past.map_or(stats.source.name(), |_| "history"),
             stats.boottime_ns,
             stats.took.as_nanos(),
             stats.torn,
             stats.missed,
             self.snapshot.len(),
         );
+        let (from, time) = self.past.unzip();
+        for (name, time) in [("from", from.flatten()), ("time", time)] {
+            if let Some(time) = time {
+                let mut date = Vec::new();
+                number::write_date(time.div_euclid(1_000_000), &mut date);
+                text.extend([
+                    r#",""#,
+                    name,
+                    r#"":""#,
+                    &String::from_utf8_lossy(&date),
+                    r#"""#,
+                ]);
+            }
+        }
         let some = |number: u32| Some(u64::from(number)).filter(|&number| number > 0);
         let lost = self.ended.map(|_| stats.lost_exits);
         for (name, number) in [
@@ -88,6 +107,17 @@ impl fmt::Display for Summary<'_> {
         if let Some(ended) = self.ended {
             rows += ended;
             write!(f, " and {}", Counted(ended, "exit", "exits"))?;
+        }
+        if let Some((from, time)) = self.past {
+            match from {
+                Some(from) => write!(f, " from {} to {}", shown(from), shown(time))?,
+                None => write!(f, " as of {}", shown(time))?,
+            }
+            if self.shown < rows {
+                write!(f, ", showed {}", self.shown)?;
+                f.write_str(if self.is_cut { "; -e shows all" } else { "" })?;
+            }
+            return Ok(());
         }
         let milliseconds = stats.took.as_secs_f64() * 1e3;
         write!(f, " from {}", stats.source)?;
@@ -139,6 +169,7 @@ mod tests {
         let summary = |shown| Summary {
             snapshot: Snapshot::recorded(table, stats),
             ended: Some(2),
+            past: None,
             shown,
             threads: false,
             hidden: Some("EXE of other users"),

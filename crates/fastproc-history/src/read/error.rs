@@ -1,6 +1,6 @@
 //! Why there is no answer.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use fastproc_columns::number::write_local;
 
@@ -54,6 +54,23 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         source: file::Error,
+    },
+    /// Nothing is there to be saved.
+    #[error("nothing was recorded in that time, so nothing is saved")]
+    Nothing,
+    /// A name that a folder cannot have.
+    #[error("'{}' cannot name what is saved: give letters, digits, dots, hyphens and underscores", .0.escape_debug())]
+    Name(String),
+    /// There is one of this name.
+    #[error("{} exists: give another name", .0.display())]
+    Saved(PathBuf),
+    /// It cannot be saved.
+    #[error("cannot write {}", .path.display())]
+    Save {
+        /// What cannot be written.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// A row says what cannot be.
     #[error("what was recorded at {} lacks a value that every walk has", shown(*.0))]

@@ -9,6 +9,8 @@ mod history;
 mod latest;
 mod moment;
 mod record;
+mod save;
+mod spans;
 mod texts;
 mod walk;
 mod window;
@@ -17,8 +19,10 @@ pub use self::{
     error::{Error, shown},
     history::{Damage, History},
     moment::Moment,
-    record::restored,
+    record::{groups, restored, restored_exit},
+    save::Saved,
+    spans::{Size, Span},
     texts::Texts,
     walk::Walk,
-    window::Window,
+    window::{Exited, Window},
 };

@@ -4,14 +4,14 @@ use fastproc::{
     Fields,
     exits::Exit,
     record::{ExitRecord, NAME_LEN, Record},
-    schema::{self, Field, Type},
+    schema::{self, Field, Structure, Type},
     words, words_mut,
 };
 
 use crate::{
     escape,
     rows::{Cells, Rows},
-    table::{IDENTITIES, PROCESSES, Table},
+    table::{EXITS, IDENTITIES, PROCESSES, Table},
 };
 
 /// `FP_NAME_FULL` of `bpf/record.h`.
@@ -167,18 +167,30 @@ pub(super) fn subtract(record: &mut Record, before: &Record) {
     }
 }
 
-/// Of a record from a history: the members that it has, as bytes of the record, whatever the rest of it is.
+/// Which bytes of a record a history restores.
 pub fn restored() -> Vec<bool> {
-    let mut held = vec![false; size_of::<Record>()];
-    let columns = PROCESSES.columns.iter().chain(&IDENTITIES.columns);
-    let fields = schema::RECORD.fields();
     // The reader makes these.
-    let made = [
-        "identity.groups",
-        "identity.masked",
-        "identity.on_cpu",
-        "name.",
-    ];
+    let made = ["identity.groups", "identity.masked", "name."];
+    held(schema::RECORD, &[&PROCESSES, &IDENTITIES], &made)
+}
+
+/// The same of an [`ExitRecord`].
+pub fn restored_exit() -> Vec<bool> {
+    held(schema::EXIT, &[&EXITS], &[])
+}
+
+/// The groups of fields of which a history has values.
+pub fn groups() -> Fields {
+    let columns = PROCESSES.columns.iter().chain(&IDENTITIES.columns);
+    columns
+        .filter_map(|column| column.member.as_ref()?.group)
+        .collect()
+}
+
+fn held(structure: &Structure, tables: &[&Table], made: &[&str]) -> Vec<bool> {
+    let mut held = vec![false; structure.size];
+    let columns = tables.iter().flat_map(|table| &table.columns);
+    let fields = structure.fields();
     let made = fields
         .iter()
         .filter(|field| made.iter().any(|name| field.path.starts_with(name)));

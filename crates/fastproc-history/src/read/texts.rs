@@ -75,6 +75,14 @@ impl Texts {
         text("command_line").and_then(arguments)
     }
 
+    pub(super) fn extend(&mut self, more: Self) {
+        self.users.extend(more.users);
+        self.groups.extend(more.groups);
+        self.cgroups.extend(more.cgroups);
+        self.labels.extend(more.labels);
+        self.lines.extend(more.lines);
+    }
+
     pub(super) fn add_line(&mut self, pid: u32, start_ns: u64, line: &[u8]) {
         self.lines.push((pid, start_ns, line.into()));
     }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, ops::ControlFlow};
 
 use fastproc::{
-    Baseline, Cmdline, Fields, Host, Process, difference::is_same_start, exits::Exit,
+    Baseline, Cmdline, Fields, Host, Process, Snapshot, difference::is_same_start, exits::Exit,
     record::Record,
 };
 use fastproc_columns::{Lookup, Row};
@@ -49,11 +49,15 @@ struct Ended {
 }
 
 impl Window {
+    /// The processes at its end, as they were then.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        moment::snapshot(&self.last, &self.records)
+    }
+
     /// A row for each process: its sums over the window, all else as it was at the end of it.
     pub fn rows(&self) -> Vec<Row<'_>> {
-        let snapshot = moment::snapshot(&self.last, &self.records);
         let lost = self.lost_exits.unwrap_or(0);
-        let snapshot = snapshot.with_exits(&self.exits, lost);
+        let snapshot = self.snapshot().with_exits(&self.exits, lost);
         let living = self.before.changes(&snapshot).zip(&self.did);
         let living = living.map(|(change, did)| Row {
             process: Process::new(did, &[]),
@@ -78,13 +82,21 @@ impl Window {
 }
 
 /// An exit as `exits` has it.
-pub(super) struct Exited {
-    /// Its row's time.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Exited {
+    /// When it happened, in microseconds since 1970; if that is not known, the second of the walk that missed the process.
     pub time: i64,
+    /// The exit.
     pub exit: Exit,
+    /// Its command line, if it was kept: each argument with a NUL.
     pub line: Option<Vec<u8>>,
+    /// Names the boot.
     pub boot_id: Option<Box<str>>,
+    /// When the machine was booted, in microseconds since 1970.
     pub boot_time: Option<i64>,
+    /// Its names.
+    pub texts: Texts,
 }
 
 const SECOND: i64 = 1_000_000;
@@ -154,7 +166,7 @@ impl History {
         let time = (first.time - 2 * SECOND, last.time + 2 * SECOND);
         let read_ns = last.began_ns.saturating_add(last.read_for_ns);
         let mut ended = Vec::new();
-        self.each_exit(time, texts, |exited| {
+        self.exits(time, |exited| {
             let Exited { exit, line, .. } = exited;
             let is_within = match exit.end_ns {
                 Some(end_ns) => end_ns > first.began_ns && end_ns <= read_ns,
@@ -163,19 +175,15 @@ impl History {
             let is_same_boot = exited.boot_id.is_none_or(|id| id == last.boot_id);
             if is_within && is_same_boot && find(&after.records, exit.pid, exit.start_ns).is_none()
             {
+                texts.extend(exited.texts);
                 ended.push(Ended::new(exit, line, before));
             }
         })?;
         Ok(ended)
     }
 
-    /// Reads the exits of a time in microseconds, both inclusive.
-    pub(super) fn each_exit(
-        &mut self,
-        time: (i64, i64),
-        texts: &mut Texts,
-        mut each: impl FnMut(Exited),
-    ) -> Result<(), Error> {
+    /// Reads the exits of a time in microseconds since 1970, both inclusive, in about their order.
+    pub fn exits(&mut self, time: (i64, i64), mut each: impl FnMut(Exited)) -> Result<(), Error> {
         let all: Vec<_> = EXITS.columns.iter().map(|column| column.name).collect();
         self.groups(&EXITS, time, &all, |_, rows| {
             let members = Members::new(rows);
@@ -185,12 +193,14 @@ impl History {
                 else {
                     continue;
                 };
+                let mut texts = Texts::default();
                 each(Exited {
                     time: at,
                     exit: exit(&members, row),
                     line: texts.add(rows, row),
                     boot_id: rows.texts("boot_id").get(row).cloned().flatten(),
                     boot_time: number("boot_time", row),
+                    texts,
                 });
             }
             ControlFlow::<()>::Continue(())

@@ -1,0 +1,67 @@
+//! `fastproc exits --from`: exits of a history.
+
+use fastproc::Cmdline;
+use fastproc_columns::Field;
+use fastproc_history::read::Exited;
+
+use super::Stream;
+use crate::{
+    failure::Failure,
+    history::{
+        fields::{self, Of},
+        when::{Folder, tell_damage},
+    },
+    output::OutputError,
+};
+
+/// The table of several boots has no common time since boot.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the machine was booted in that time, and one table cannot count from two boots; leave out --sort and --top, or give \
+     the time of one boot"
+)]
+struct Booted;
+
+/// Checks that the history keeps these fields.
+pub fn check(fields: impl Iterator<Item = &'static Field>) -> Result<(), Failure> {
+    fields::check(fields, Of::Exits)
+}
+
+/// Shows the exits of a time in microseconds since 1970.
+pub fn show(
+    stream: &mut Stream,
+    folder: &Folder,
+    time: (i64, i64),
+    heading: bool,
+) -> Result<(), Failure> {
+    let mut history = folder.open()?;
+    if stream.gathered.is_none() && heading {
+        stream.head()?;
+    }
+    let (mut result, mut boot) = (Ok(()), None);
+    history.exits(time, |exited| {
+        if result.is_ok() {
+            result = take(stream, &exited, &mut boot);
+        }
+    })?;
+    tell_damage(&history);
+    result
+}
+
+fn take(stream: &mut Stream, exited: &Exited, boot: &mut Option<Box<str>>) -> Result<(), Failure> {
+    if *boot != exited.boot_id {
+        let before = std::mem::replace(boot, exited.boot_id.clone());
+        if before.is_some() && stream.gathered.is_some() {
+            return Err(Booted.into());
+        }
+    }
+    if let Some(time) = exited.boot_time {
+        stream.lookup.boot_seconds = time.div_euclid(1_000_000);
+    }
+    exited.texts.keep(&mut stream.lookup);
+    let line = exited.line.as_deref().filter(|line| !line.is_empty());
+    let line = line.map(|bytes| Cmdline { bytes, cut: false });
+    stream
+        .show_dated_or_not(&exited.exit, line)
+        .map_err(|error: OutputError| error.into())
+}
