@@ -20,6 +20,22 @@ impl Cells {
         }
     }
 
+    /// So many unknown values, of the kind of a column.
+    pub fn unknown(kind: Kind, count: usize) -> Self {
+        match kind {
+            Kind::Number | Kind::Time => Self::Numbers(vec![None; count]),
+            Kind::Text => Self::Texts(vec![None; count]),
+        }
+    }
+
+    /// Those of some rows. `None` if there are not so many.
+    pub fn part(&self, rows: std::ops::Range<usize>) -> Option<Self> {
+        Some(match self {
+            Self::Numbers(values) => Self::Numbers(values.get(rows)?.to_vec()),
+            Self::Texts(values) => Self::Texts(values.get(rows)?.to_vec()),
+        })
+    }
+
     /// How many values there are.
     pub fn len(&self) -> usize {
         match self {

@@ -5,10 +5,15 @@
 //! looks at it. Other engines do not read the block, for they find the footer from the end, and all else by offsets.
 //! Folders come from other people, and whoever writes a file can write its CRCs as well: the reader trusts no number.
 
+#[cfg(test)]
+mod damage;
+mod footer;
+mod pages;
 mod reader;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod thrift;
 mod writer;
 
 use std::io;
@@ -19,12 +24,12 @@ pub use self::{reader::File, writer::Writer};
 
 /// The version of the format, which a file names. A reader refuses a greater one.
 pub const VERSION: u32 = 1;
-/// A row group has at most so many rows.
-pub const MOST_ROWS: usize = 1 << 22;
+/// A row group has at most so many rows; the writer begins another one.
+pub const MOST_ROWS: usize = 1 << 20;
 /// The encoded values of a row group are at most so many bytes.
 pub const MOST_GROUP_BYTES: u64 = 256 << 20;
-/// The decoded values of one column of a row group are at most so many bytes.
-pub const MOST_COLUMN_BYTES: usize = 256 << 20;
+/// What is decoded at once is at most so many bytes: pages, and texts. Numbers take 16 bytes a row besides.
+pub const MOST_READ_BYTES: usize = 512 << 20;
 /// Footer and indexes of pages are at most so many bytes each.
 pub const MOST_FOOTER_BYTES: u64 = 2 << 20;
 /// A file has at most so many row groups.
@@ -85,7 +90,7 @@ pub enum Error {
     },
     /// A column has another type than in this version.
     #[error("the column {0:?} has another type")]
-    Type(String),
+    Type(&'static str),
     /// It passes a limit of what is read or written at once.
     #[error("{0} passes a limit")]
     TooLarge(&'static str),

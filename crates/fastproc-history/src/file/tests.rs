@@ -1,6 +1,6 @@
 //! Files in memory, written, read, copied.
 
-use std::{io::Write, sync::LazyLock};
+use std::io::Write;
 
 use super::*;
 use crate::{
@@ -8,8 +8,14 @@ use crate::{
     table::{EVENTS, Kind, PROCESSES, Table},
 };
 
+/// How many cases a test of random ones takes: `PROPTEST_CASES`, or so many.
+pub fn cases(usual: u32) -> u32 {
+    let cases = std::env::var("PROPTEST_CASES").ok();
+    cases.and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
+
 /// A file with these bytes.
-fn file(bytes: &[u8]) -> std::fs::File {
+pub fn file(bytes: &[u8]) -> std::fs::File {
     let file = rustix::fs::memfd_create(c"history", rustix::fs::MemfdFlags::CLOEXEC);
     let mut file = std::fs::File::from(file.expect("memory"));
     file.write_all(bytes).expect("memory");
@@ -17,7 +23,7 @@ fn file(bytes: &[u8]) -> std::fs::File {
 }
 
 /// Rows of a table whose values differ from row to row and column to column, with nulls.
-fn rows(table: &'static Table, count: usize, from: i64) -> Rows {
+pub fn rows(table: &'static Table, count: usize, from: i64) -> Rows {
     let mut rows = Rows::new(table);
     rows.count = count;
     for (at, column) in table.columns.iter().enumerate() {
@@ -36,11 +42,13 @@ fn rows(table: &'static Table, count: usize, from: i64) -> Rows {
     rows
 }
 
-fn all(table: &'static LazyLock<Table>) -> Vec<&'static str> {
+/// The names of all columns.
+pub fn all(table: &Table) -> Vec<&'static str> {
     table.columns.iter().map(|column| column.name).collect()
 }
 
-fn written(groups: &[Rows]) -> Vec<u8> {
+/// A file of these row groups.
+pub fn written(groups: &[Rows]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), groups[0].table).expect("a file");
     for rows in groups {
         writer.group(rows).expect("a row group");

@@ -65,19 +65,31 @@ impl<W: Write + Send> Writer<W> {
         })
     }
 
-    /// Writes a row group, of which one column is in memory at a time. The rows are sorted, and of this file's table. There
-    /// are at most [`MOST_ROWS`].
+    /// Writes a row group, of which one column is in memory at a time; more than one if there are more than [`MOST_ROWS`]. The
+    /// rows are sorted, and of this file's table.
     pub fn group(&mut self, rows: &dyn Columns) -> Result<(), Error> {
         let count = rows.rows();
-        if count > MOST_ROWS {
-            return Err(Error::TooLarge("the number of rows"));
+        let mut from = 0;
+        loop {
+            let to = count.min(from + MOST_ROWS);
+            let mut group = self.out.next_row_group()?;
+            for (at, column) in self.table.columns.iter().enumerate() {
+                let mut cells = rows.column(at);
+                if cells.len() != count {
+                    return Err(Error::Rows);
+                }
+                if to - from < count {
+                    cells = cells.part(from..to).ok_or(Error::Rows)?;
+                }
+                write_column(&mut group, column, &cells, to - from)?;
+            }
+            group.close()?;
+            self.group_ends()?;
+            if to == count {
+                return Ok(());
+            }
+            from = to;
         }
-        let mut group = self.out.next_row_group()?;
-        for (at, column) in self.table.columns.iter().enumerate() {
-            write_column(&mut group, column, &rows.column(at), count)?;
-        }
-        group.close()?;
-        self.group_ends()
     }
 
     /// Appends a row group of another file of the same table without decoding it, and checks its CRC. A column that the
@@ -97,10 +109,7 @@ impl<W: Write + Send> Writer<W> {
                 Some(chunk) => into.append_column(&bytes, chunk)?,
                 None => {
                     let count = rows as usize;
-                    let none = match column.kind {
-                        Kind::Number | Kind::Time => Cells::Numbers(vec![None; count]),
-                        Kind::Text => Cells::Texts(vec![None; count]),
-                    };
+                    let none = Cells::unknown(column.kind, count);
                     write_column(&mut into, column, &none, count)?;
                 }
             }
