@@ -2,6 +2,8 @@
 
 pub mod fields;
 mod report;
+#[cfg(test)]
+mod tests;
 pub mod when;
 
 use std::{io::Write, process::ExitCode};

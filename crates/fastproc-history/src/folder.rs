@@ -185,13 +185,7 @@ fn digits(text: &str) -> Option<u64> {
 /// A second between 1970 and 9999.
 fn second(text: &str) -> Option<i64> {
     let second = i64::try_from(digits(text)?).ok()?;
-    (second
-        <= Date::MAX
-            .to_zoned(TimeZone::UTC)
-            .ok()?
-            .timestamp()
-            .as_second())
-    .then_some(second)
+    (second <= Timestamp::MAX.as_second()).then_some(second)
 }
 
 /// The first second of an hour, by the names of its folders.

@@ -54,7 +54,7 @@ const OF_OTHER_THREADS: &[&str] = &["nvcsw", "nivcsw"];
 
 /// The fields that a history has. Each is rendered from records whose other members differ: where that changes the value,
 /// it would be wrong.
-fn kept(of: Of, host: &Host) -> Vec<&'static Field> {
+pub fn kept(of: Of, host: &Host) -> Vec<&'static Field> {
     let tries: Vec<Try> = (0..8).map(Try::new).collect();
     let process = |field: &Field, with_change| {
         judge(&tries, |try_, is_other| {

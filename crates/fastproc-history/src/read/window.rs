@@ -163,7 +163,8 @@ impl History {
         texts: &mut Texts,
     ) -> Result<Vec<Ended>, Error> {
         let (first, last) = (&before.walk, &after.walk);
-        let time = (first.time - 2 * SECOND, last.time + 2 * SECOND);
+        // A recorder may know of an exit late.
+        let time = (first.time - 2 * SECOND, last.time + 150 * SECOND);
         let read_ns = last.began_ns.saturating_add(last.read_for_ns);
         let mut ended = Vec::new();
         self.exits(time, |exited| {

@@ -1,0 +1,165 @@
+//! What was recorded, and what is shown of it.
+
+use std::{
+    collections::BTreeMap, os::unix::process::CommandExt, path::Path, process::Command,
+    time::Duration,
+};
+
+use fastproc::{Collector, Host, Snapshot};
+use fastproc_columns::{Field, Lookup, Row};
+use fastproc_history::{
+    folder::Folder,
+    read::{History, groups},
+    recorder::{Bounds, Cell, EVERYWHERE, Kept, Lines, Live, Look, Moment, Session},
+    table::MACHINE,
+};
+use fastproc_testbed::Folder as Temporary;
+
+use super::fields::{Of, kept};
+
+const SECOND: i64 = 1_000_000;
+
+/// A test's disk may be nearly full.
+const BOUNDS: Bounds = Bounds {
+    size: 1 << 30,
+    leave: 0.0,
+    every: 86_400,
+    each_10: 86_400,
+    each_60: 86_400,
+};
+
+/// A recorder that is given snapshots.
+struct Recorder {
+    session: Session,
+    texts: Live,
+    boot_time: i64,
+    now: i64,
+}
+
+impl Recorder {
+    fn begin(folder: &Path, now: i64) -> Self {
+        let open = Folder::create(folder, "here").expect("a folder");
+        let (kept, taken, told) =
+            Kept::take(open, "here".into(), BOUNDS, now / SECOND).expect("it is free");
+        let host = Host::read().expect("the host");
+        Self {
+            session: Session::new(kept, "boot", Duration::from_secs(1), taken, told)
+                .expect("a thread"),
+            texts: Live::open(&host, Lines::All).expect("/proc"),
+            boot_time: Moment::now().boot_time(),
+            now,
+        }
+    }
+
+    /// Records a snapshot as of the next second.
+    fn push(&mut self, snapshot: &Snapshot<'_>) -> Moment {
+        self.now += SECOND;
+        let moment = Moment {
+            wall: self.now,
+            boot: self.now - self.boot_time,
+            awake: self.now - self.boot_time,
+        };
+        let stats = snapshot.stats();
+        let values = [
+            ("began_ns", stats.kernel_boottime_ns()),
+            ("read_for_ns", stats.read_for.as_nanos() as u64),
+            ("interval_ns", 1_000_000_000),
+            ("lost_exits", 0),
+            ("cpus", 3),
+            ("memory_bytes", 1 << 33),
+            ("page_bytes", 4096),
+        ];
+        let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
+        for (name, value) in values {
+            let at = MACHINE.index(name).expect("a column") - EVERYWHERE;
+            machine[at] = Cell::Number(value as i64);
+        }
+        let look = Look {
+            moment,
+            snapshot,
+            machine: &machine,
+        };
+        self.session.push(&look, &mut self.texts);
+        moment
+    }
+
+    fn end(self) {
+        assert!(self.session.finish("the test ends"));
+    }
+}
+
+type Shown = BTreeMap<(u32, &'static str), String>;
+
+fn shown(row: &Row<'_>, fields: &[&'static Field], lookup: &mut Lookup, to: &mut Shown) {
+    for field in fields {
+        let mut text = Vec::new();
+        field
+            .value(row, lookup)
+            .write_for_csv(field.unit, &mut text);
+        text.push(b'|');
+        field.write_for_table(row, lookup, &mut text);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        to.insert((row.process.pid(), field.name), text);
+    }
+}
+
+fn all(snapshot: &Snapshot<'_>, fields: &[&'static Field], lookup: &mut Lookup) -> Shown {
+    let mut all = Shown::new();
+    for process in snapshot.iter() {
+        shown(&Row::new(process), fields, lookup, &mut all);
+    }
+    all
+}
+
+#[test]
+fn each_field_is_shown_as_it_was_in_the_snapshot_that_was_recorded() {
+    let folder = Temporary::new("history");
+    let host = Host::read().expect("the host");
+    let fields = kept(Of::Moment, &host);
+    let mut collector = Collector::builder()
+        .fields(groups())
+        .open()
+        .expect("/proc is there");
+    let now = Moment::now().wall / SECOND * SECOND;
+    let mut recorder = Recorder::begin(&folder, now);
+    let mut expected = Vec::new();
+    for round in 0..4 {
+        let child = || Command::new("sleep").arg0("a  b\\").arg("30").spawn();
+        let mut children: Vec<_> = (0..round * 5)
+            .map(|_| child().expect("sleep is there"))
+            .collect();
+        let snapshot = collector.snapshot().expect("a snapshot");
+        let moment = recorder.push(&snapshot);
+        let mut lookup = Lookup::new(&host, true).expect("/proc is there");
+        lookup.set_clock(&snapshot);
+        lookup.boot_seconds = moment.boot_time().div_euclid(SECOND);
+        lookup.total_memory = 1 << 33;
+        let mut all = all(&snapshot, &fields, &mut lookup);
+        // Others may have executed a program since.
+        let own =
+            |pid: u32| pid == std::process::id() || children.iter().any(|child| child.id() == pid);
+        all.retain(|(pid, name), _| *name != "cmdline" || own(*pid));
+        expected.push((moment.wall, all));
+        for child in &mut children {
+            child
+                .kill()
+                .and_then(|()| child.wait())
+                .expect("it is ours");
+        }
+    }
+    recorder.end();
+    let mut history = History::open(&folder, None).expect("a history");
+    for (time, expected) in expected {
+        let moment = history.at(time, groups()).expect("it was recorded");
+        let mut lookup = moment.lookup(host.clone());
+        let found = all(&moment.snapshot(), &fields, &mut lookup);
+        let differ: Vec<_> = expected
+            .iter()
+            .filter(|(key, value)| found.get(*key) != Some(*value))
+            .map(|(key, value)| (key, value, found.get(key)))
+            .collect();
+        assert!(differ.is_empty(), "{differ:#?}");
+        let pids = |of: &Shown| of.keys().filter(|(_, name)| *name == "pid").count();
+        assert_eq!(pids(&found), pids(&expected));
+    }
+}
