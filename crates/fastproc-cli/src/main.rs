@@ -17,6 +17,7 @@ mod paragraphs;
 mod privileges;
 mod program;
 mod ps;
+mod record;
 mod redraw;
 mod rows;
 mod run;
@@ -113,6 +114,7 @@ Examples:
   fastproc files --count     List the processes with the most open files
   fastproc sockets --listen  List who listens where
   fastproc serve             Serve metrics to Prometheus, at 127.0.0.1:9256
+  fastproc record            Record what runs each second, for later
   fastproc run -- top        Run the top of procps, with faster reading
   fastproc cat /proc/1/stat  Print the file, rendered from a record
   fastproc verify            Compare every value with the kernel's own files
@@ -158,6 +160,7 @@ enum Command {
     Verify(verify::Args),
     Cat(cat::Args),
     Serve(Box<serve::Args>),
+    Record(Box<record::Args>),
     Run(run::Args),
     #[command(hide = true)]
     Bench(bench::Args),
@@ -170,7 +173,7 @@ impl Command {
     fn prints(&self) -> bool {
         !matches!(
             self,
-            Self::Top(_) | Self::Serve(_) | Self::Run(_) | Self::Bench(_)
+            Self::Top(_) | Self::Serve(_) | Self::Record(_) | Self::Run(_) | Self::Bench(_)
         )
     }
 
@@ -187,6 +190,7 @@ impl Command {
             Self::Verify(args) => verify::run(&args),
             Self::Cat(args) => cat::run(&args),
             Self::Serve(args) => serve::run(&args),
+            Self::Record(args) => record::run(&args),
             Self::Run(args) => run::run(&args),
             Self::Bench(args) => bench::run(&args),
             Self::Generate(args) => generate::run(&args),

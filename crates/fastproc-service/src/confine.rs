@@ -87,6 +87,9 @@ const OPENING: &[(c_long, u32)] = &[
     (libc::SYS_openat, 2),
 ];
 
+/// Instead of a folder: the present one.
+const HERE: u32 = libc::AT_FDCWD as u32;
+
 /// Flags for writing.
 const WRITING: u32 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u32;
 
@@ -196,8 +199,29 @@ impl Filter {
     }
 }
 
-/// The filter for a reading process or, with `only_descriptors`, for one that has everything open that it needs.
-fn filter(only_descriptors: bool) -> Vec<sock_filter> {
+/// Allowed for a process that writes to a folder: the call, whose first argument is a folder.
+const WRITING_BELOW: &[c_long] = &[
+    #[cfg(not(target_arch = "riscv64"))]
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_unlinkat,
+    libc::SYS_mkdirat,
+];
+
+/// What a process still does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Still {
+    /// It reads.
+    Reads,
+    /// It uses what it has open.
+    UsesDescriptors,
+    /// It reads, and writes below folders that it has open.
+    WritesBelow,
+}
+
+/// The filter for a process.
+fn filter(still: Still) -> Vec<sock_filter> {
+    let only_descriptors = still == Still::UsesDescriptors;
     let mut filter = Filter(vec![
         load(ARCHITECTURE),
         jump(IS, ARCH.0, 1, 0),
@@ -207,10 +231,33 @@ fn filter(only_descriptors: bool) -> Vec<sock_filter> {
         refuse(libc::ENOSYS),
     ]);
     let needless = if only_descriptors { NEEDLESS } else { &[] };
-    for &call in FORBIDDEN.iter().chain(OLD).chain(needless) {
-        filter.refuse(call, libc::EPERM);
+    let below = if still == Still::WritesBelow {
+        WRITING_BELOW
+    } else {
+        &[]
+    };
+    for &call in below {
+        let steps = [jump(IS, HERE, 0, 1), refuse(libc::EPERM), ALLOW];
+        filter.by_argument(call, 0, steps);
+    }
+    for call in FORBIDDEN.iter().chain(OLD).chain(needless) {
+        if !below.contains(call) {
+            filter.refuse(*call, libc::EPERM);
+        }
     }
     for &(call, flags) in OPENING {
+        if still == Still::WritesBelow && call == libc::SYS_openat {
+            let steps = [
+                jump(HAS, WRITING, 1, 0),
+                ALLOW,
+                load(argument(0)),
+                jump(IS, HERE, 0, 1),
+                refuse(libc::EACCES),
+                ALLOW,
+            ];
+            filter.by_argument(call, flags, steps);
+            continue;
+        }
         let steps = [jump(HAS, WRITING, 0, 1), refuse(libc::EACCES), ALLOW];
         filter.by_argument(call, flags, steps);
     }
@@ -256,7 +303,7 @@ fn filter(only_descriptors: bool) -> Vec<sock_filter> {
 /// # Errors
 /// The kernel does not support filters of system calls, or a thread has a filter of its own.
 pub fn confine() -> io::Result<()> {
-    forbid(false)
+    forbid(Still::Reads)
 }
 
 /// Also forbids to open files and sockets, to start processes, and to signal others: for a process that has everything
@@ -265,12 +312,20 @@ pub fn confine() -> io::Result<()> {
 /// # Errors
 /// As of [`confine`].
 pub fn confine_to_descriptors() -> io::Result<()> {
-    forbid(true)
+    forbid(Still::UsesDescriptors)
 }
 
-fn forbid(only_descriptors: bool) -> io::Result<()> {
+/// As [`confine`], but it may make, write, rename and remove what is below a folder that it has open, by names below that.
+///
+/// # Errors
+/// As of [`confine`].
+pub fn confine_to_folders() -> io::Result<()> {
+    forbid(Still::WritesBelow)
+}
+
+fn forbid(still: Still) -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
-    let mut filter = filter(only_descriptors);
+    let mut filter = filter(still);
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),

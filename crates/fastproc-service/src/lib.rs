@@ -34,7 +34,7 @@ mod user_events;
 mod view;
 mod visibilities;
 
-pub use confine::{confine, confine_to_descriptors};
+pub use confine::{confine, confine_to_descriptors, confine_to_folders};
 pub use figures::Figures;
 pub use service::{Error, Service};
 pub use settings::{CONNECTIONS, Settings};

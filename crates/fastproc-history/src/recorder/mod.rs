@@ -20,6 +20,7 @@ mod cells;
 mod clock;
 mod group;
 mod kept;
+mod machine;
 mod session;
 mod store;
 mod taken;
@@ -33,6 +34,7 @@ pub use self::{
     clock::{Happened, Moment},
     group::Group,
     kept::{Bounds, Error, Kept},
+    machine::Machine,
     session::{Look, Session, boot_id},
     store::{Boot, Store},
     taken::Taken,

@@ -53,7 +53,10 @@ fn decoded(store: &Store) -> Vec<(i64, Row)> {
 
 /// Row groups and parts by their times.
 #[derive(Clone, Debug, Default)]
-struct Memory(Arc<Mutex<Vec<(bool, i64, i64, Written)>>>);
+struct Memory(Arc<Mutex<Vec<Group>>>);
+
+/// Whether it is a row group, its times, and its rows.
+type Group = (bool, i64, i64, Written);
 
 #[derive(Debug, thiserror::Error)]
 #[error("no room")]
@@ -91,7 +94,7 @@ impl Memory {
         let groups = self.groups(true);
         let rows = groups
             .iter()
-            .flat_map(|(.., tables)| tables.get(table.name))
+            .filter_map(|(.., tables)| tables.get(table.name))
             .flatten();
         rows.map(|(_, row)| row[at].clone()).collect()
     }

@@ -13,6 +13,7 @@ use std::{
 use crate::common::in_child;
 use fastproc_testbed::{Folder, alone, gate};
 use nix::libc;
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 
 #[test]
 fn the_confined_service_executes_nothing_and_writes_no_file() {
@@ -117,6 +118,31 @@ fn others(pid: i32) -> [Option<i32>; 5] {
         process(0),
         process(libc::CLONE_NEWUSER),
     ]
+}
+
+#[test]
+fn a_process_confined_to_folders_writes_only_below_open_ones() {
+    let _alone = alone();
+    let folder = Folder::new("confine-folder");
+    let (old, new) = (folder.join("old"), folder.join("new"));
+    fs::write(&old, "as it was").expect("a folder of ours");
+    let open = File::open(folder.path()).expect("a folder of ours");
+    in_child(|| {
+        fastproc_service::confine_to_folders().expect("the kernel can");
+        let denied = Err(ErrorKind::PermissionDenied);
+        let kind = |done: std::io::Result<()>| done.map_err(|error| error.kind());
+        assert_eq!(kind(File::create(&new).map(drop)), denied);
+        assert_eq!(kind(fs::rename(&old, &new)), denied);
+        assert_eq!(kind(fs::remove_file(&old)), denied);
+        assert_eq!(kind(Command::new("true").status().map(drop)), denied);
+        assert_eq!(kind(File::open(&old).map(drop)), Ok(()));
+        let flags = OFlags::WRONLY | OFlags::CREATE;
+        let made = openat(&open, "made", flags, Mode::RUSR).expect("it is below the folder");
+        drop(made);
+        mkdirat(&open, "below", Mode::RWXU).expect("it is below the folder");
+        renameat(&open, "made", &open, "below/moved").expect("it is below the folder");
+        unlinkat(&open, "below/moved", AtFlags::empty()).expect("it is below the folder");
+    });
 }
 
 #[test]

@@ -1,0 +1,231 @@
+//! `fastproc record`: a history of what runs.
+
+use std::{
+    io,
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::ValueEnum;
+use fastproc::{Collector, Fields, SourceKind};
+use fastproc_columns::{parse_duration, parse_interval};
+use fastproc_history::{
+    folder::{Folder, host_name},
+    recorder::{Bounds, Kept, Lines, Live, Look, Machine, Moment, Session, boot_id},
+};
+use fastproc_metrics::say;
+
+use crate::{Failure, failure::chain, privileges, source::Source};
+
+/// Where the unit records to.
+pub const FOLDER: &str = "/var/lib/fastproc/history";
+
+const AFTER_HELP: &str = "\
+Examples:
+  fastproc record                      Record to /var/lib/fastproc/history, as the unit does
+  fastproc record --size 10GiB /data   Keep up to 10 GiB in /data
+  fastproc record --interval 10s --for 1h now
+                                       Record every ten seconds for an hour, to the folder now
+  systemctl enable --now fastproc-history
+                                       Record from now on, and after each boot
+
+See --help for what is recorded, and who may read it.";
+
+const AFTER_LONG_HELP: &str = "\
+Each second it records which processes have changed, and every process that ended, however short it lived. The folder
+holds Parquet files, which DuckDB, Polars, pandas and Spark read as they are: an hour that is over is in
+host=NAME/date=DATE/hour=HOUR (UTC), the present one in open.
+
+What is older than --every has a row for every 10 seconds, after --each-10s for every minute, and is removed after --each-60s.
+The last value of each counter and all exits stay exact. When there are more bytes than --size says, or less of the file system
+is free than --leave says, the oldest hours are removed.
+
+The files can be read by the user who records and by members of that user's group. Command lines may hold passwords:
+--command-lines none records none of them. By default they are recorded as they are read after a process was first seen; with
+all, also those of short processes, as they were executed.
+
+As root, or with CAP_BPF and CAP_PERFMON, it reads by BPF and records every exit. Without, it records what /proc shows this
+user, and no exits.
+
+It runs until SIGTERM, Ctrl-C or --for. A disk that hangs or is full does not stop it: what it could not write is told in the table
+events.
+
+Exit status:
+  0  it was told to end, and everything is written
+  2  the command line is invalid, the folder cannot be written, or another recorder is there";
+
+/// Record what runs, second by second, for later.
+#[derive(Debug, clap::Args)]
+#[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
+pub struct Args {
+    /// Record to this folder, and create it if necessary.
+    #[arg(default_value = FOLDER)]
+    folder: PathBuf,
+    /// Look this often, at multiples of it in UTC.
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
+    interval: Duration,
+    /// Keep at most this many bytes.
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = crate::serve::bytes)]
+    size: usize,
+    /// Leave this part of the file system free, from 0 to 1.
+    #[arg(long, value_name = "PART", default_value_t = 0.1, value_parser = crate::serve::share)]
+    leave: f64,
+    /// Keep every look for this long.
+    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = parse_duration)]
+    every: Duration,
+    /// Keep one row for every 10 seconds until this age.
+    #[arg(long = "each-10s", value_name = "DURATION", default_value = "7d", value_parser = parse_duration)]
+    each_10: Duration,
+    /// Keep one row for every minute until this age.
+    #[arg(long = "each-60s", value_name = "DURATION", default_value = "28d", value_parser = parse_duration)]
+    each_60: Duration,
+    /// Record these command lines.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    command_lines: CommandLines,
+    /// Record under this name of the machine. [default: the name that uname shows]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Stop after this time.
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Read processes from this source.
+    #[arg(long, value_enum, default_value_t)]
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum CommandLines {
+    /// Those of all processes; of short ones as they were executed
+    All,
+    /// Those of processes that a look meets, as they are read then
+    #[default]
+    Kept,
+    /// None
+    None,
+}
+
+impl CommandLines {
+    const fn lines(self) -> Lines {
+        match self {
+            Self::All => Lines::All,
+            Self::Kept => Lines::Kept,
+            Self::None => Lines::None,
+        }
+    }
+}
+
+/// What the columns hold.
+const FIELDS: Fields = Fields::CPU
+    .union(Fields::MEMORY)
+    .union(Fields::SCHEDULING)
+    .union(Fields::IO)
+    .union(Fields::USERS)
+    .union(Fields::CGROUP);
+
+/// Parts of a row group, which covers a quarter of an hour, cover whole intervals.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if args.interval > LONGEST {
+        return Err("the interval of a recorder is at most a minute".into());
+    }
+    let ends = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&ends))?;
+    }
+    let uname = rustix::system::uname();
+    let named = args.host.as_ref().map(String::as_bytes);
+    let host = host_name(named.unwrap_or(uname.nodename().to_bytes()));
+    let bounds = Bounds {
+        size: args.size as u64,
+        leave: args.leave,
+        every: args.every.as_secs() as i64,
+        each_10: args.each_10.as_secs() as i64,
+        each_60: args.each_60.as_secs() as i64,
+    };
+    let folder = Folder::create(&args.folder, &host)?;
+    let now = Moment::now().wall.div_euclid(1_000_000);
+    let (kept, taken, told) = Kept::take(folder, host, bounds, now)?;
+    let mut collector = Collector::builder()
+        .fields(FIELDS)
+        .source(args.source.kind())
+        .service_socket(None)
+        .exits(true)
+        .exit_cmdlines(args.command_lines == CommandLines::All)
+        .open()?;
+    let by_bpf = matches!(collector.source(), SourceKind::Bpf | SourceKind::BpfIter);
+    let mut machine = Machine::open(collector.host(), args.interval, by_bpf)?;
+    // Threads start later: capabilities belong to threads.
+    collector.snapshot()?;
+    privileges::drop()?;
+    let mut texts = Live::open(collector.host(), args.command_lines.lines())?;
+    let mut session = Session::new(kept, &boot_id()?, args.interval, taken, told)?;
+    if let Err(error) = fastproc_service::confine_to_folders() {
+        say(&format!("system calls are not filtered: {error}"));
+    }
+    let folder = args.folder.display();
+    say(&format!(
+        "recording to {folder}, from {}",
+        collector.source().name()
+    ));
+    if let Some(error) = collector.exits_refused() {
+        say(&format!("exits are not recorded: {}", chain(error)));
+    }
+    let until = args.duration.map(|duration| Instant::now() + duration);
+    let is_over = || ends.load(Ordering::Relaxed) || until.is_some_and(|end| Instant::now() >= end);
+    let mut has_failed = false;
+    while wait(&session, &is_over) {
+        let moment = Moment::now();
+        if !session.is_due(moment) {
+            continue;
+        }
+        match collector.snapshot() {
+            Ok(snapshot) => {
+                let row = machine.row(&snapshot);
+                let look = Look {
+                    moment,
+                    snapshot: &snapshot,
+                    machine: &row,
+                };
+                session.push(&look, &mut texts);
+                has_failed = false;
+            }
+            // The next one may succeed. Once for a failure that lasts.
+            Err(error) => {
+                if !std::mem::replace(&mut has_failed, true) {
+                    say(&chain(&error));
+                }
+            }
+        }
+        for line in session.take_told() {
+            say(&line);
+        }
+    }
+    if session.finish("it was told to end") {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(io::Error::other(format!("not everything could be written to {folder}")).into())
+}
+
+/// Waits for the next look. Returns false if it is not wanted.
+fn wait(session: &Session, is_over: &impl Fn() -> bool) -> bool {
+    // A signal is noticed within this time.
+    const STEP: Duration = Duration::from_millis(200);
+    loop {
+        if is_over() {
+            return false;
+        }
+        let left = session.until_next(Moment::now());
+        thread::sleep(left.min(STEP));
+        if left <= STEP {
+            return !is_over();
+        }
+    }
+}
