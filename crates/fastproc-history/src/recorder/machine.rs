@@ -45,7 +45,11 @@ const MEMORY: [(&str, &str); 10] = [
 
 const PRESSURE: [(&str, &str, Option<&str>); 3] = [
     ("/proc/pressure/cpu", "cpu_some_ns", None),
-    ("/proc/pressure/memory", "memory_some_ns", Some("memory_full_ns")),
+    (
+        "/proc/pressure/memory",
+        "memory_some_ns",
+        Some("memory_full_ns"),
+    ),
     ("/proc/pressure/io", "io_some_ns", Some("io_full_ns")),
 ];
 
@@ -116,7 +120,9 @@ impl Machine {
         }
         for ((_, some, full), file) in PRESSURE.into_iter().zip(&self.pressure) {
             let mut text = [0; 256];
-            let read = file.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
+            let read = file
+                .as_ref()
+                .and_then(|file| file.read_at(&mut text, 0).ok());
             let text = &text[..read.unwrap_or(0)];
             set(some, total(text, b"some "));
             if let Some(full) = full {
@@ -153,7 +159,13 @@ mod tests {
         let mut machine = Machine::open(&host, second, false).expect("there is a /proc/stat");
         let stats = SnapshotStats::recorded(SourceKind::Procfs, 5, Duration::ZERO);
         let row = machine.row(&Snapshot::recorded(Table::default(), stats));
-        for name in ["began_ns", "user_ns", "forks", "load_1", "memory_available_bytes"] {
+        for name in [
+            "began_ns",
+            "user_ns",
+            "forks",
+            "load_1",
+            "memory_available_bytes",
+        ] {
             assert_ne!(row[place(&MACHINE, name)], Cell::Null, "{name}");
         }
         assert_eq!(row[place(&MACHINE, "lost_exits")], Cell::Null);

@@ -126,7 +126,7 @@ fn a_process_confined_to_folders_writes_only_below_open_ones() {
     let folder = Folder::new("confine-folder");
     let (old, new) = (folder.join("old"), folder.join("new"));
     fs::write(&old, "as it was").expect("a folder of ours");
-    let open = File::open(folder.path()).expect("a folder of ours");
+    let open = File::open(folder.join("")).expect("a folder of ours");
     in_child(|| {
         fastproc_service::confine_to_folders().expect("the kernel can");
         let denied = Err(ErrorKind::PermissionDenied);
