@@ -36,6 +36,7 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
     for (name, user) in [
         ("fastproc.service", "fastproc-exporter"),
         ("fastproc-snapshots.service", "fastproc"),
+        ("fastproc-history.service", "fastproc-history"),
     ] {
         let unit = std::fs::read_to_string(packaging().join(name)).expect("the file is read");
         assert!(unit.contains(&format!("\nUser={user}\n")), "{name}");
@@ -48,7 +49,11 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
 #[test]
 fn the_units_expose_no_more_than_they_must() {
     needs!(gate::programs(&["systemd-analyze"]));
-    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 21)] {
+    for (name, most) in [
+        ("fastproc-snapshots.service", 35),
+        ("fastproc.service", 21),
+        ("fastproc-history.service", 21),
+    ] {
         let output = Command::new("systemd-analyze")
             .args(["security", "--offline=true", "--no-pager"])
             .arg(format!("--threshold={most}"))
@@ -146,12 +151,14 @@ fn systemd_understands_the_units() {
     let units = [
         "fastproc.service",
         "fastproc-snapshots.service",
+        "fastproc-history.service",
         "fastproc.socket",
     ];
     let paths = units.map(|name| {
         let unit = std::fs::read_to_string(packaging().join(name)).expect("the file is read");
         // systemd checks that the program exists: this one does, wherever the package would install it.
-        let starts = unit.contains("\nExecStart=/usr/bin/fastproc serve");
+        let starts = ["serve", "record"].map(|command| format!("\nExecStart=/usr/bin/fastproc {command}"));
+        let starts = starts.iter().any(|start| unit.contains(start));
         assert!(starts || name.ends_with(".socket"));
         let reloads = unit.contains("\nExecReload=/bin/kill -HUP $MAINPID\n");
         assert!(reloads || name != "fastproc.service");
