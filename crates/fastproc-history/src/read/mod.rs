@@ -15,6 +15,9 @@ mod texts;
 mod walk;
 mod window;
 
+#[cfg(test)]
+mod tests;
+
 pub use self::{
     error::{Error, shown},
     history::{Damage, History},

@@ -1,0 +1,430 @@
+//! Made processes, recorded and looked at.
+
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+
+use fastproc::{
+    Fields, Host, Process, Snapshot, SnapshotStats, SourceKind, Table, exits::Exit, record::Record,
+};
+use fastproc_testbed::Folder as Temporary;
+
+use super::*;
+use crate::{
+    folder::Folder,
+    recorder::{
+        Bounds, Cell, EVERYWHERE, Kept, Look, Moment as At, Names, OF_CGROUP, Session,
+        Texts as Asked,
+    },
+    table::MACHINE,
+};
+
+const SECOND: i64 = 1_000_000;
+/// At the beginning of an hour.
+const START: i64 = 1_800_000_000 * SECOND;
+const BOOTED: i64 = START - 1_000 * SECOND;
+/// One without the other hides sums.
+const GROUPS: Fields = Fields::CPU.union(Fields::USERS).union(Fields::IO);
+
+/// Texts by number.
+struct Made;
+
+impl Asked for Made {
+    fn begin(&mut self, _: &Snapshot<'_>, _: bool) {}
+    fn now_ns(&self) -> u64 {
+        0
+    }
+    fn name(&mut self, _: Names, id: u32) -> Cell {
+        format!("user{id}").as_str().into()
+    }
+    fn line(&mut self, process: Process<'_>) -> Cell {
+        format!("line of {}", process.pid()).as_str().into()
+    }
+    fn line_of_exit(&mut self, _: &Snapshot<'_>, exit: &Exit) -> Cell {
+        format!("end of {}", exit.pid).as_str().into()
+    }
+    fn cgroup(&mut self, _: Process<'_>) -> [Cell; OF_CGROUP] {
+        Default::default()
+    }
+    fn cgroup_of_exit(&mut self, _: u64) -> Cell {
+        Cell::Null
+    }
+    fn may_trace(&mut self, _: Process<'_>) -> bool {
+        true
+    }
+}
+
+/// A process: its CPU time and what it has read.
+fn record(pid: u32, cpu: u64, read: u64) -> Record {
+    let mut record = Record::default();
+    record.identity.groups = GROUPS.bits();
+    (record.identity.tgid, record.identity.start_ns) = (pid, start_of(pid));
+    record.identity.comm[0] = b'a';
+    (record.cpu.utime_ns, record.io.read_bytes) = (cpu, read);
+    record
+}
+
+/// All are younger than the recorder but the first ones.
+fn start_of(pid: u32) -> u64 {
+    if pid < 10 {
+        u64::from(pid)
+    } else {
+        1_000_000_000_000 + u64::from(pid)
+    }
+}
+
+fn exit(pid: u32, cpu: u64, second: i64) -> Exit {
+    let mut exit = Exit::default();
+    (exit.pid, exit.tid, exit.start_ns) = (pid, pid, start_of(pid));
+    exit.end_ns = Some(ns(second) - 500_000_000);
+    (exit.utime_ns, exit.is_final) = (cpu, true);
+    exit
+}
+
+/// Since boot.
+fn ns(second: i64) -> u64 {
+    ((START + second * SECOND - BOOTED) * 1000) as u64
+}
+
+struct Recorder {
+    session: Session,
+    /// Whether exits are recorded.
+    exits: bool,
+}
+
+impl Recorder {
+    fn begin(folder: &Path, host: &str, boot: &str) -> Self {
+        let bounds = Bounds {
+            size: 1 << 30,
+            leave: 0.0,
+            every: 86_400,
+            each_10: 86_400,
+            each_60: 86_400,
+        };
+        let open = Folder::create(folder, host).expect("a folder");
+        let now = START / SECOND;
+        let (kept, taken, told) = Kept::take(open, host.into(), bounds, now).expect("it is free");
+        let second = Duration::from_secs(1);
+        Self {
+            session: Session::new(kept, boot, second, taken, told).expect("a thread"),
+            exits: true,
+        }
+    }
+
+    fn push(&mut self, second: i64, records: &[Record], exits: &[Exit]) {
+        let boot = START + second * SECOND - BOOTED;
+        let moment = At {
+            wall: START + second * SECOND,
+            boot,
+            awake: boot,
+        };
+        let table = Table {
+            records,
+            ..Table::default()
+        };
+        let stats = SnapshotStats::recorded(SourceKind::Procfs, ns(second), Duration::ZERO);
+        let snapshot = Snapshot::recorded(table, stats).with_exits(exits, 0);
+        let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
+        let lost = if self.exits {
+            Cell::Number(0)
+        } else {
+            Cell::Null
+        };
+        for (name, value) in [
+            ("began_ns", Cell::Number(ns(second) as i64)),
+            ("read_for_ns", Cell::Number(0)),
+            ("interval_ns", Cell::Number(1_000_000_000)),
+            ("lost_exits", lost),
+            ("cpus", Cell::Number(2)),
+        ] {
+            machine[MACHINE.index(name).expect("a column") - EVERYWHERE] = value;
+        }
+        let look = Look {
+            moment,
+            snapshot: &snapshot,
+            machine: &machine,
+        };
+        self.session.push(&look, &mut Made);
+    }
+
+    fn end(self) {
+        assert!(self.session.finish("the test ends"));
+    }
+}
+
+fn open(folder: &Path) -> History {
+    History::open(folder, None).expect("a history")
+}
+
+fn at(second: i64) -> i64 {
+    START + second * SECOND
+}
+
+/// CPU time by pid.
+fn seen(moment: &Moment) -> Vec<(u32, u64)> {
+    let of = |process: Process<'_>| (process.pid(), process.cpu().map_or(0, |cpu| cpu.utime_ns));
+    moment.snapshot().iter().map(of).collect()
+}
+
+/// CPU time and bytes read, by pid.
+fn did(window: &Window) -> BTreeMap<u32, (u64, Option<u64>)> {
+    let of = |process: Process<'_>| {
+        let cpu = process.cpu().map_or(0, |cpu| cpu.utime_ns);
+        (process.pid(), (cpu, process.io().map(|io| io.read_bytes)))
+    };
+    window.rows().iter().map(|row| of(row.process)).collect()
+}
+
+#[test]
+fn a_moment_is_the_last_walk_that_was_not_later() {
+    let folder = Temporary::new("moment");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    // Over the end of a row group, and of an hour.
+    for second in 3_580..3_620 {
+        let mut records = vec![record(1, 7, 0), record(2, second as u64, 0)];
+        records.truncate(if second < 3_610 { 2 } else { 1 });
+        recorder.push(second, &records, &[]);
+    }
+    recorder.end();
+    let mut history = open(&folder);
+    for (time, expected) in [
+        (at(3_580), vec![(1, 7), (2, 3_580)]),
+        (at(3_599) + 999_999, vec![(1, 7), (2, 3_599)]),
+        (at(3_600), vec![(1, 7), (2, 3_600)]),
+        (at(3_610), vec![(1, 7)]),
+        (at(3_620), vec![(1, 7)]),
+    ] {
+        let moment = history.at(time, GROUPS).expect("it was recorded");
+        assert_eq!(seen(&moment), expected, "{time}");
+    }
+    let moment = history.at(at(3_590), GROUPS).expect("it was recorded");
+    let mut lookup = moment.lookup(Host::read().expect("the host"));
+    assert_eq!(lookup.users.name(0), b"user0");
+    let snapshot = moment.snapshot();
+    let process = snapshot.get(2).expect("it was there");
+    let line = lookup.details.cmdline(process).expect("it was kept");
+    assert_eq!(line.bytes, b"line\0of\x002\0");
+}
+
+#[test]
+fn what_was_not_recorded_is_a_gap_that_says_what_is_around_it() {
+    let folder = Temporary::new("gap");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    for second in [10, 11, 12, 5_000, 5_001] {
+        recorder.push(second, &[record(1, second as u64, 0)], &[]);
+    }
+    recorder.end();
+    let mut history = open(&folder);
+    for (second, around) in [
+        (9, (None, Some(at(10)))),
+        (15, (Some(at(12)), Some(at(5_000)))),
+        (4_999, (Some(at(12)), Some(at(5_000)))),
+        (5_004, (Some(at(5_001)), None)),
+    ] {
+        match history.at(at(second), GROUPS) {
+            Err(Error::Gap { before, after, .. }) => assert_eq!((before, after), around),
+            other => panic!("{second}: {other:?}"),
+        }
+    }
+    let window = history
+        .between(at(0), at(9_000), GROUPS)
+        .expect("there are walks");
+    assert_eq!((window.first.time, window.last.time), (at(10), at(5_001)));
+    assert_eq!(window.gaps, [(at(12), at(5_000))]);
+    assert_eq!(did(&window)[&1], (4_991, Some(0)));
+    let none = history.between(at(100), at(200), GROUPS);
+    assert!(matches!(none, Err(Error::Gap { .. })), "{none:?}");
+    let backwards = history.between(at(11), at(11), GROUPS);
+    assert!(matches!(backwards, Err(Error::Backwards)));
+    let spans = history.spans().expect("it can be read");
+    assert_eq!(spans, [(at(10), at(12)), (at(5_000), at(5_001))]);
+}
+
+#[test]
+fn a_window_has_what_each_process_did_also_the_ended_ones() {
+    let folder = Temporary::new("window");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    let (one, two) = (record(1, 10, 100), record(2, 5, 50));
+    recorder.push(0, &[one, two], &[]);
+    // It began and ended between two walks; it is in no row of `processes`.
+    recorder.push(
+        1,
+        &[record(1, 12, 130), two, record(11, 3, 0)],
+        &[exit(10, 4, 1)],
+    );
+    recorder.push(2, &[record(1, 30, 170), record(11, 8, 9)], &[exit(2, 9, 2)]);
+    // A zombie until the next walk.
+    recorder.push(3, &[record(1, 31, 171), record(11, 9, 9)], &[]);
+    recorder.push(4, &[record(1, 31, 171)], &[exit(11, 9, 3)]);
+    recorder.end();
+    let mut history = open(&folder);
+    let of = |history: &mut History, from, to| {
+        did(&history
+            .between(at(from), at(to), GROUPS)
+            .expect("it was recorded"))
+    };
+    let whole = of(&mut history, 0, 4);
+    // What an exit has read is not known here.
+    let expected = [
+        (1, (21, Some(71))),
+        (2, (4, None)),
+        (10, (4, None)),
+        (11, (9, None)),
+    ];
+    assert_eq!(whole, expected.into());
+    assert_eq!(of(&mut history, 1, 2)[&11], (5, Some(9)));
+    // Parts of a time add up to it.
+    for pid in [1, 2, 10, 11] {
+        let parts = [(0, 1), (1, 3), (3, 4)];
+        let parts =
+            parts.map(|(from, to)| of(&mut history, from, to).get(&pid).map_or(0, |it| it.0));
+        assert_eq!(parts.iter().sum::<u64>(), whole[&pid].0, "{pid}");
+    }
+    let window = history
+        .between(at(0), at(4), GROUPS)
+        .expect("it was recorded");
+    let shares: BTreeMap<_, _> = window
+        .rows()
+        .iter()
+        .map(|row| {
+            (
+                row.process.pid(),
+                row.change.and_then(|change| change.cpu_ns),
+            )
+        })
+        .collect();
+    assert_eq!(shares[&1], Some(21));
+    let ended = window
+        .rows()
+        .iter()
+        .filter(|row| row.exit().is_some())
+        .count();
+    assert_eq!(ended, 3);
+}
+
+#[test]
+fn a_process_without_an_exit_counts_as_it_was_last_seen() {
+    let folder = Temporary::new("vanished");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    recorder.exits = false;
+    recorder.push(0, &[record(1, 1, 1), record(2, 5, 50)], &[]);
+    recorder.push(
+        1,
+        &[record(1, 1, 1), record(2, 7, 60), record(10, 3, 4)],
+        &[],
+    );
+    recorder.push(2, &[record(1, 1, 1)], &[]);
+    recorder.end();
+    let window = open(&folder).between(at(0), at(2), GROUPS);
+    let window = window.expect("it was recorded");
+    assert_eq!(window.lost_exits, None);
+    let expected = [(1, (0, Some(0))), (2, (2, Some(10))), (10, (3, Some(4)))];
+    assert_eq!(did(&window), expected.into());
+    let rows = window.rows();
+    let last = rows.iter().find(|row| row.process.pid() == 2);
+    let last = last.and_then(|row| row.exit()).expect("it ended");
+    assert!(!last.is_final && last.end_ns.is_none() && last.status.is_none());
+}
+
+#[test]
+fn a_window_over_two_boots_is_refused() {
+    let folder = Temporary::new("boots");
+    for (boot, seconds) in [("one", 0..3), ("two", 3..6)] {
+        let mut recorder = Recorder::begin(&folder, "a", boot);
+        for second in seconds {
+            recorder.push(second, &[record(1, second as u64, 0)], &[]);
+        }
+        recorder.end();
+    }
+    let mut history = open(&folder);
+    let over = history.between(at(0), at(5), GROUPS);
+    assert!(matches!(over, Err(Error::Booted(one, two)) if one == at(2) && two == at(3)));
+    assert!(history.between(at(3), at(5), GROUPS).is_ok());
+    let mut exits = 0;
+    history
+        .exits((at(0), at(9)), |_| exits += 1)
+        .expect("it can be read");
+    assert_eq!(exits, 0);
+}
+
+#[test]
+fn the_open_part_of_an_hour_is_read_before_its_row_group_is_written() {
+    let folder = Temporary::new("open");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    for second in 0..25 {
+        recorder.push(second, &[record(1, second as u64, 0), record(2, 7, 0)], &[]);
+    }
+    let written = || {
+        let entries = Folder::open(&folder).and_then(|folder| folder.list());
+        let walks = entries
+            .into_iter()
+            .flatten()
+            .filter(|entry| &*entry.table == "machine");
+        walks.count() == 4
+    };
+    fastproc_testbed::wait_until("four parts are written", written);
+    let mut history = open(&folder);
+    for second in 0..20 {
+        let moment = history.at(at(second), GROUPS).expect("it is written");
+        assert_eq!(seen(&moment), [(1, second as u64), (2, 7)]);
+    }
+    recorder.end();
+}
+
+#[test]
+fn where_rows_are_damaged_nothing_is_shown_and_the_rest_is() {
+    let folder = Temporary::new("damage");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    for second in [0, 1, 900, 901] {
+        recorder.push(second, &[record(1, second as u64, 0)], &[]);
+    }
+    recorder.end();
+    let history = open(&folder);
+    let entries = history.entries().expect("it can be listed");
+    let processes = entries.iter().filter(|entry| &*entry.table == "processes");
+    let first = processes
+        .min_by_key(|entry| entry.from)
+        .expect("there are two");
+    let path = folder.join(&first.path);
+    let mut bytes = fs::read(&path).expect("it can be read");
+    bytes[40] ^= 1;
+    fs::write(&path, bytes).expect("it can be written");
+    assert_eq!(history.check(first).expect("it can be read").len(), 1);
+    let mut history = open(&folder);
+    let broken = history.at(at(1), GROUPS);
+    assert!(matches!(broken, Err(Error::Damaged { path, .. }) if path == first.path));
+    let moment = history.at(at(901), GROUPS).expect("it is intact");
+    assert_eq!(seen(&moment), [(1, 901)]);
+}
+
+#[test]
+fn a_window_is_saved_as_a_history_of_its_own() {
+    let folder = Temporary::new("saved");
+    for (host, seconds) in [("a", 0..4_000), ("b", 0..1)] {
+        let mut recorder = Recorder::begin(&folder, host, "boot");
+        for second in seconds.step_by(100) {
+            recorder.push(second, &[record(1, second as u64, 0)], &[]);
+        }
+        recorder.end();
+    }
+    let several = History::open(&folder, None);
+    assert!(
+        matches!(several, Err(Error::Hosts(hosts)) if hosts == ["a", "b"]),
+        "two hosts"
+    );
+    let other = History::open(&folder, Some("c"));
+    assert!(matches!(other, Err(Error::NoHost { .. })));
+    let history = History::open(&folder, Some("a")).expect("a history");
+    let hour = (at(100), at(200));
+    let saved = history.save(hour, "kept").expect("it is written");
+    assert!(saved.files > 0 && saved.bytes > 0);
+    let moment = open(&saved.path).at(at(200), GROUPS).expect("it is there");
+    assert_eq!(seen(&moment), [(1, 200)]);
+    assert!(matches!(history.save(hour, "kept"), Err(Error::Saved(_))));
+    for name in ["", "../x", ".x", "a/b"] {
+        assert!(
+            matches!(history.save(hour, name), Err(Error::Name(_))),
+            "{name}"
+        );
+    }
+    let nothing = history.save((at(90_000), at(90_001)), "other");
+    assert!(matches!(nothing, Err(Error::Nothing)));
+}
