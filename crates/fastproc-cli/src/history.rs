@@ -141,8 +141,10 @@ fn histories(args: &Folder) -> Result<Vec<History>, Failure> {
     if hosts.is_empty() {
         return Ok(vec![args.open()?]);
     }
-    let open = |host: &Box<str>| Ok(History::open(args.path(), Some(host))?);
-    hosts.iter().map(open).collect()
+    let opened = hosts
+        .iter()
+        .map(|host| History::open(args.path(), Some(host)));
+    Ok(opened.collect::<Result<_, _>>()?)
 }
 
 fn check(args: &Folder) -> Result<ExitCode, Failure> {

@@ -162,7 +162,7 @@ impl Try {
         let identity = &mut record.identity;
         (identity.groups, identity.masked) = (groups().bits(), 1);
         // A kernel thread has no command line.
-        if self.seed % 2 == 0 {
+        if self.seed.is_multiple_of(2) {
             identity.flags &= !0x0020_0000;
         }
         record.name.kind = (self.seed % 2) as u32;

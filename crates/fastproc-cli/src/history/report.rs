@@ -88,9 +88,10 @@ impl Report {
         )?;
         let recorded = self.recorded() as f64;
         for (table, size) in &self.sizes {
-            let a_day = match recorded > 0.0 {
-                true => sized((size.bytes as f64 * DAY / recorded) as u64),
-                false => "-".into(),
+            let a_day = if recorded > 0.0 {
+                sized((size.bytes as f64 * DAY / recorded) as u64)
+            } else {
+                "-".into()
             };
             let (files, rows, bytes) = (size.files, size.rows, sized(size.bytes));
             writeln!(to, "  {table:<12}{files:>7}{rows:>12}{bytes:>9}{a_day:>9}")?;

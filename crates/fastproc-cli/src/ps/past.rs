@@ -114,7 +114,7 @@ fn tell_lacks(window: &Window, from: i64) {
             "{lost} exits were lost: their processes are as they were last seen"
         )),
         None => {
-            tell("exits were not recorded all the time: processes that lived shortly are missing")
+            tell("exits were not recorded all the time: processes that lived shortly are missing");
         }
     }
 }

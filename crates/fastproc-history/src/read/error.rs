@@ -88,8 +88,10 @@ fn around(before: Option<i64>, after: Option<i64>) -> String {
     let before = before.map(|time| format!("the last record before is of {}", shown(time)));
     let after = after.map(|time| format!("the next is of {}", shown(time)));
     let known: Vec<_> = before.into_iter().chain(after).collect();
-    match known.is_empty() {
-        true => String::new(),
-        false => format!("; {}", known.join(", ")),
+    let text = known.join(", ");
+    if text.is_empty() {
+        text
+    } else {
+        format!("; {text}")
     }
 }

@@ -44,7 +44,7 @@ impl History {
             (None, [host]) => host.clone(),
             (Some(host), _) if hosts.iter().any(|has| **has == *host) => host.into(),
             (asked, _) => {
-                let has = hosts.iter().map(|host| host.to_string()).collect();
+                let has = hosts.iter().map(ToString::to_string).collect();
                 return Err(match asked {
                     None => Error::Hosts(has),
                     Some(asked) => Error::NoHost {

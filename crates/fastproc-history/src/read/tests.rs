@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 use fastproc::{
     Fields, Host, Process, Snapshot, SnapshotStats, SourceKind, Table, exits::Exit, record::Record,
 };
+use fastproc_columns::Row;
 use fastproc_testbed::Folder as Temporary;
 
 use super::*;
@@ -320,7 +321,7 @@ fn a_process_without_an_exit_counts_as_it_was_last_seen() {
     assert_eq!(did(&window), expected.into());
     let rows = window.rows();
     let last = rows.iter().find(|row| row.process.pid() == 2);
-    let last = last.and_then(|row| row.exit()).expect("it ended");
+    let last = last.and_then(Row::exit).expect("it ended");
     assert!(!last.is_final && last.end_ns.is_none() && last.status.is_none());
 }
 

@@ -177,7 +177,7 @@ impl History {
             if is_within && is_same_boot && find(&after.records, exit.pid, exit.start_ns).is_none()
             {
                 texts.extend(exited.texts);
-                ended.push(Ended::new(exit, line, before));
+                ended.push(Ended::new(&exit, line, before));
             }
         })?;
         Ok(ended)
@@ -258,7 +258,7 @@ impl History {
                 .is_some_and(|starts| starts.iter().any(|start| is_same_start(*start, start_ns)));
             if !has_exit && find(&after.records, pid, start_ns).is_none() {
                 let line = lines.remove(&key).flatten();
-                ended.push(Ended::new(last_seen(&record), line, before));
+                ended.push(Ended::new(&last_seen(&record), line, before));
             }
         }
         Ok(())
@@ -266,12 +266,16 @@ impl History {
 }
 
 impl Ended {
-    fn new(exit: Exit, line: Option<Vec<u8>>, before: &Moment) -> Self {
+    fn new(exit: &Exit, line: Option<Vec<u8>>, before: &Moment) -> Self {
         let mut did = exit.to_record();
         if let Some(before) = find(&before.records, exit.pid, exit.start_ns) {
             subtract(&mut did, before);
         }
-        Self { exit, line, did }
+        Self {
+            exit: *exit,
+            line,
+            did,
+        }
     }
 }
 
