@@ -43,4 +43,6 @@ pub use self::{
 };
 
 #[cfg(test)]
+mod kept_tests;
+#[cfg(test)]
 mod tests;

@@ -139,7 +139,7 @@ impl Texts for Made {
     }
 }
 
-fn record(pid: u32, start_ns: u64, time: u64) -> Record {
+pub(super) fn record(pid: u32, start_ns: u64, time: u64) -> Record {
     let mut record = Record::default();
     record.identity.groups = (Fields::CPU | Fields::USERS).bits();
     (record.identity.tgid, record.identity.start_ns) = (pid, start_ns);
@@ -148,7 +148,7 @@ fn record(pid: u32, start_ns: u64, time: u64) -> Record {
     record
 }
 
-fn at(wall: i64) -> Moment {
+pub(super) fn at(wall: i64) -> Moment {
     let boot = wall - START + 1_000 * SECOND;
     Moment {
         wall,
@@ -157,12 +157,12 @@ fn at(wall: i64) -> Moment {
     }
 }
 
-fn session(place: impl Place) -> Session {
+pub(super) fn session(place: impl Place) -> Session {
     let second = Duration::from_secs(1);
     Session::new(place, "boot", second, Taken::default(), Vec::new()).expect("a thread")
 }
 
-fn push(session: &mut Session, moment: Moment, records: &[Record], exits: &[Exit]) {
+pub(super) fn push(session: &mut Session, moment: Moment, records: &[Record], exits: &[Exit]) {
     let table = Records {
         records,
         ..Records::default()

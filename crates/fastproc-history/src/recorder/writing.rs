@@ -160,11 +160,21 @@ impl Writing {
     }
 
     /// Waits until everything is written. Returns whether it is: a disk that hangs or is full gets twenty seconds.
-    pub fn finish(self) -> bool {
+    pub fn finish(&self) -> bool {
         self.shared.queue().ends = true;
         self.shared.changed.notify_one();
         let ended = self.ended.recv_timeout(PATIENCE);
         ended.is_ok() && !self.shared.queue().has_failed
+    }
+}
+
+/// Without [`Writing::finish`], what waits is lost.
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut queue = self.shared.queue();
+        queue.ends = true;
+        queue.jobs.clear();
+        self.shared.changed.notify_one();
     }
 }
 

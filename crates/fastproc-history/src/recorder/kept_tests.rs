@@ -1,0 +1,329 @@
+//! What is kept in a folder.
+
+use fastproc_testbed::{Folder as TestFolder, wait_until};
+
+use super::{
+    cells::place,
+    kept::{Bounds, Error, Kept},
+    store::Boot,
+    tests::{at, push, record, session},
+    writing::Event,
+    *,
+};
+use crate::{
+    file::File,
+    folder::{Entry, Folder, Place as Where},
+    rows::Rows,
+    table::{MACHINE, PROCESSES, THINNED, Table},
+};
+
+const SECOND: i64 = 1_000_000;
+/// At the beginning of an hour.
+const START: i64 = 1_800_000_000;
+const HOUR: i64 = 3_600;
+
+/// Bounds for tests: the disk may be rather full.
+fn bounds() -> Bounds {
+    Bounds {
+        leave: 0.0,
+        ..Bounds::default()
+    }
+}
+
+fn take(folder: &TestFolder, bounds: Bounds, now: i64) -> Result<(Kept, Taken, Vec<Event>), Error> {
+    let opened = Folder::create(&folder.join("history"), "host").expect("a folder of ours");
+    Kept::take(opened, "host".into(), bounds, now)
+}
+
+fn read(folder: &TestFolder) -> Folder {
+    Folder::open(&folder.join("history")).expect("it is there")
+}
+
+/// A row of a process, of which some columns are known.
+fn row(values: &[(&str, i64)]) -> Row {
+    let mut row = vec![Cell::Null; PROCESSES.columns.len() - EVERYWHERE];
+    for (name, value) in values {
+        row[place(&PROCESSES, name)] = (*value).into();
+    }
+    row
+}
+
+/// A row group with a row of process 1 in each of these seconds.
+fn group(from: i64, to: i64, rows: impl IntoIterator<Item = (i64, Row)>) -> Group {
+    let boot = Boot {
+        id: "boot".into(),
+        time: 7,
+    };
+    let mut group = Group::new(from * SECOND, to * SECOND, &boot);
+    for (time, row) in rows {
+        group.push(&PROCESSES, (1, 5), time * SECOND, None, &row);
+    }
+    group
+}
+
+fn quarter(from: i64) -> Job {
+    let rows = (from..from + 900).map(|time| {
+        let value = time * 777_777_777 % 1_000_003;
+        (
+            time,
+            row(&[("pid", 1), ("start_ns", 5), ("utime_ns", value)]),
+        )
+    });
+    Job::Group(group(from, from + 900, rows))
+}
+
+fn rows(folder: &Folder, entry: &Entry, table: &'static Table, columns: &[&str]) -> Vec<Rows> {
+    let file = folder.read(entry).expect("it is there");
+    let file = File::open(file, table).expect("it is whole");
+    let groups = 0..file.groups();
+    groups
+        .map(|group| file.read(group, columns).expect("it is whole"))
+        .collect()
+}
+
+fn sealed(folder: &Folder, table: &Table) -> Vec<Entry> {
+    let mut entries = folder.list().expect("it is read");
+    entries.retain(|entry| entry.place != Where::Open && *entry.table == *table.name);
+    entries
+}
+
+#[test]
+fn an_hour_that_is_over_is_sealed_of_its_row_groups() {
+    let folder = TestFolder::new("history-sealed");
+    let (mut kept, ..) = take(&folder, bounds(), START).expect("nobody else is there");
+    let mut told = Vec::new();
+    for at in 0..5 {
+        kept.write(&quarter(START + at * 900), &mut told)
+            .expect("it is written");
+    }
+    assert_eq!(
+        told,
+        [Told::Sealed(START * SECOND, (START + HOUR) * SECOND)]
+    );
+    let read = read(&folder);
+    let entries = read.list().expect("it is read");
+    let times: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.place, entry.from, entry.to))
+        .collect();
+    let hour = (Where::Sealed { tier: 1 }, START, START + HOUR);
+    let open = (Where::Open, START + HOUR, START + HOUR + 900);
+    assert_eq!(times, [hour, open]);
+    let groups = rows(&read, &entries[0], &PROCESSES, &["time"]);
+    assert_eq!(
+        groups.iter().map(|rows| rows.count).collect::<Vec<_>>(),
+        [900; 4]
+    );
+}
+
+#[test]
+fn nobody_else_records_to_a_folder() {
+    let folder = TestFolder::new("history-locked");
+    let first = take(&folder, bounds(), START).expect("nobody else is there");
+    assert!(matches!(
+        take(&folder, bounds(), START),
+        Err(Error::Locked(_))
+    ));
+    drop(first);
+    assert!(take(&folder, bounds(), START).is_ok());
+}
+
+#[test]
+fn what_a_killed_recorder_left_is_read_and_sealed() {
+    let folder = TestFolder::new("history-killed");
+    let (kept, taken, told) = take(&folder, bounds(), START).expect("nobody else is there");
+    let second = std::time::Duration::from_secs(1);
+    let mut killed = Session::new(kept, "boot", second, taken, told).expect("a thread");
+    for second in 0..16 {
+        push(
+            &mut killed,
+            at((START + second) * SECOND),
+            &[record(1, 5, second as u64)],
+            &[],
+        );
+    }
+    let parts = || {
+        read(&folder)
+            .chosen("processes", START, START + HOUR)
+            .expect("it is read")
+    };
+    wait_until("three parts", || parts().len() == 3);
+    drop(killed);
+    let mut again = None;
+    wait_until("the thread ends", || {
+        again = take(&folder, bounds(), START + 20).ok();
+        again.is_some()
+    });
+    let (kept, taken, told) = again.expect("nobody else is there");
+    assert!(taken.contains((START + 14) * SECOND) && !taken.contains((START + 15) * SECOND));
+    let mut next = Session::new(kept, "boot", second, taken, told).expect("a thread");
+    for second in [20, 21, HOUR] {
+        push(
+            &mut next,
+            at((START + second) * SECOND),
+            &[record(1, 5, 0)],
+            &[],
+        );
+    }
+    assert!(next.finish("test"));
+    let folder = read(&folder);
+    let entries = sealed(&folder, &PROCESSES);
+    assert_eq!(entries.len(), 1);
+    let groups = rows(&folder, &entries[0], &PROCESSES, &["time"]);
+    assert_eq!(groups.iter().map(|rows| rows.count).sum::<usize>(), 15 + 1);
+    let walks = rows(&folder, &sealed(&folder, &MACHINE)[0], &MACHINE, &["time"]);
+    assert_eq!(walks.iter().map(|rows| rows.count).sum::<usize>(), 15 + 2);
+}
+
+#[test]
+fn the_size_is_never_passed_and_the_oldest_makes_room() {
+    let folder = TestFolder::new("history-size");
+    let size = 60 << 10;
+    let bounds = Bounds { size, ..bounds() };
+    let (mut kept, ..) = take(&folder, bounds, START).expect("nobody else is there");
+    let mut told = Vec::new();
+    let folder = read(&folder);
+    for at in 0..24 {
+        let written = kept.write(&quarter(START + at * 900), &mut told);
+        written.expect("there is room");
+        let entries = folder.list().expect("it is read");
+        let used: u64 = entries.iter().map(|entry| entry.bytes).sum();
+        assert!(used <= size, "{used}");
+        assert!(
+            entries
+                .iter()
+                .any(|entry| entry.to == START + (at + 1) * 900)
+        );
+    }
+    let dropped = |told: &&Told| matches!(told, Told::Event(event) if event.event == "dropped");
+    assert!(told.iter().any(|told| dropped(&told)));
+}
+
+#[test]
+fn a_disk_without_room_is_told() {
+    let folder = TestFolder::new("history-full");
+    let bounds = Bounds {
+        leave: 1.0,
+        ..bounds()
+    };
+    let (mut kept, ..) = take(&folder, bounds, START).expect("nobody else is there");
+    let written = kept.write(&quarter(START), &mut Vec::new());
+    assert!(matches!(written, Err(Error::Full)), "{written:?}");
+}
+
+#[test]
+fn a_damaged_part_costs_no_other_one() {
+    let folder = TestFolder::new("history-damaged");
+    let (mut kept, ..) = take(&folder, bounds(), START).expect("nobody else is there");
+    let mut told = Vec::new();
+    for at in 0..2 {
+        kept.write(&quarter(START + at * 900), &mut told)
+            .expect("it is written");
+    }
+    let entry = &read(&folder).list().expect("it is read")[0];
+    let path = folder.join("history").join(&entry.path);
+    let mut bytes = std::fs::read(&path).expect("it is there");
+    bytes[1_000] ^= 1;
+    std::fs::write(&path, bytes).expect("a file of ours");
+    kept.write(&quarter(START + HOUR), &mut told)
+        .expect("it is written");
+    let damaged = |told: &&Told| matches!(told, Told::Event(event) if event.event == "damaged");
+    assert_eq!(told.iter().filter(damaged).count(), 1, "{told:?}");
+    let folder = read(&folder);
+    let groups = rows(
+        &folder,
+        &sealed(&folder, &PROCESSES)[0],
+        &PROCESSES,
+        &["time"],
+    );
+    assert_eq!(groups.len(), 1);
+}
+
+#[test]
+fn what_is_old_is_thinned_and_then_removed() {
+    let folder = TestFolder::new("history-thinned");
+    let bounds = Bounds {
+        every: HOUR,
+        each_10: 3 * HOUR,
+        each_60: 5 * HOUR,
+        ..bounds()
+    };
+    let (mut kept, ..) = take(&folder, bounds, START).expect("nobody else is there");
+    let of = |time: i64, rss: i64| {
+        let values = [
+            ("pid", 1),
+            ("start_ns", 5),
+            ("utime_ns", time),
+            ("rss_anon", rss),
+        ];
+        (START + time, row(&values))
+    };
+    let gone = (START + 38, row(&[("pid", 1), ("start_ns", 5), ("gone", 1)]));
+    let seen = [
+        of(0, 9),
+        of(3, 1),
+        of(7, 2),
+        of(8, 1),
+        of(12, 3),
+        of(35, 4),
+        of(36, 2),
+        gone,
+    ];
+    let mut told = Vec::new();
+    let first = Job::Group(group(START, START + 900, seen));
+    kept.write(&first, &mut told).expect("it is written");
+    let folder = read(&folder);
+    let mut tiers = Vec::new();
+    for hour in 1..8 {
+        for at in 0..4 {
+            let job = quarter(START + hour * HOUR + at * 900);
+            kept.write(&job, &mut told).expect("it is written");
+        }
+        let of_first = |entry: &Entry| entry.from == START;
+        let entries = sealed(&folder, &PROCESSES);
+        let entry = entries.into_iter().find(of_first);
+        tiers.push(entry.as_ref().map(|entry| entry.place));
+        if let Some(entry) = entry.filter(|entry| entry.place == Where::Sealed { tier: 10 }) {
+            let columns = ["time", "utime_ns", "rss_anon", "max_rss_anon", "gone"];
+            let rows = &rows(&folder, &entry, &THINNED, &columns)[0];
+            let after = |time: Option<i64>| time.map(|time| time / SECOND - START);
+            let times: Vec<_> = rows.numbers("time").iter().copied().map(after).collect();
+            assert_eq!(times, [0, 8, 12, 36, 38].map(Some));
+            assert_eq!(
+                rows.numbers("utime_ns"),
+                [Some(0), Some(8), Some(12), Some(36), None]
+            );
+            let most = [Some(9), Some(9), Some(3), Some(4), None];
+            assert_eq!(rows.numbers("max_rss_anon"), most);
+        }
+    }
+    let tier = |tier| Some(Where::Sealed { tier });
+    assert_eq!(tiers[..4], [tier(10), tier(10), tier(60), tier(60)]);
+    assert_eq!(tiers[4..], [None; 3]);
+}
+
+#[test]
+fn a_session_writes_what_is_read() {
+    let folder = TestFolder::new("history-session");
+    let (kept, ..) = take(&folder, bounds(), START).expect("nobody else is there");
+    let mut written = session(kept);
+    for second in 0..7 {
+        push(
+            &mut written,
+            at((START + second) * SECOND),
+            &[record(1, 5, 0)],
+            &[],
+        );
+    }
+    assert!(written.finish("test"));
+    let folder = read(&folder);
+    for entry in folder.list().expect("it is read") {
+        assert_eq!((entry.from, entry.to), (START, START + 7), "{entry:?}");
+    }
+    let walks = folder
+        .chosen("machine", START, START + HOUR)
+        .expect("it is read");
+    let rows = rows(&folder, &walks[0], &MACHINE, &["whole"]);
+    let whole: Vec<_> = rows[0].numbers("whole").iter().flatten().copied().collect();
+    assert_eq!(whole, [1, 0, 0, 0, 0, 0, 0]);
+}
