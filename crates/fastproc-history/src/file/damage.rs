@@ -153,7 +153,9 @@ proptest! {
         let whole = &WHOLE[which];
         let table = whole.rows[0].table;
         let mut bytes = whole.bytes.clone();
-        faults.iter().for_each(|fault| fault.seed(&mut bytes));
+        for fault in &faults {
+            fault.seed(&mut bytes);
+        }
         let end = whole.places.last().expect("a row group").end;
         let is_footer_intact = bytes.len() == whole.bytes.len()
             && bytes[end..] == whole.bytes[end..]
@@ -182,7 +184,9 @@ proptest! {
     ) {
         let whole = &WHOLE[which];
         let mut parts = parts(whole);
-        faults.iter().for_each(|fault| fault.seed(&mut parts[part]));
+        for fault in &faults {
+            fault.seed(&mut parts[part]);
+        }
         let [groups, indexes, footer] = &parts;
         use_all(&with_right_sums(whole, groups, indexes, footer), whole.rows[0].table);
     }

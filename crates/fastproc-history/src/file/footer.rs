@@ -82,7 +82,7 @@ impl Footer {
         }
         let mut at = MAGIC.len() as u64;
         let mut groups = Vec::with_capacity(list.len());
-        for (list, sum) in list.iter().zip(sums) {
+        for (list, &sum) in list.iter().zip(sums) {
             let group = group(list, &columns, at, sum, [end, last])?;
             at += group.bytes;
             groups.push(group);
@@ -138,7 +138,7 @@ fn group(
     group: &Value<'_>,
     columns: &[(Box<str>, Option<Kind>)],
     at: u64,
-    sum: &[u8; 8],
+    sum: [u8; 8],
     ends: [u64; 2],
 ) -> Result<Group, Error> {
     let rows = group.size(3).ok_or(WRONG)?;
@@ -165,7 +165,7 @@ fn group(
     if next - at > MOST_GROUP_BYTES {
         return Err(Error::TooLarge("the size of a row group"));
     }
-    let sum = std::str::from_utf8(sum).map_err(|_| WRONG)?;
+    let sum = std::str::from_utf8(&sum).map_err(|_| WRONG)?;
     Ok(Group {
         at,
         bytes: next - at,

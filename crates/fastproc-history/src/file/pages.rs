@@ -110,9 +110,10 @@ pub fn decode(mut chunk: &[u8], rows: usize, is_text: bool, room: &mut Room) -> 
                 }
                 let mut places = places.into_iter();
                 for &present in &present {
-                    texts.push(match present {
-                        true => Some(dictionary.get(places.next()? as usize, room)?),
-                        false => None,
+                    texts.push(if present {
+                        Some(dictionary.get(places.next()? as usize, room)?)
+                    } else {
+                        None
                     });
                 }
             }
@@ -120,18 +121,20 @@ pub fn decode(mut chunk: &[u8], rows: usize, is_text: bool, room: &mut Room) -> 
                 let plain = Texts::plain(rest.to_vec(), filled)?;
                 let mut places = 0..filled;
                 for &present in &present {
-                    texts.push(match present {
-                        true => Some(plain.get(places.next()?, room)?),
-                        false => None,
+                    texts.push(if present {
+                        Some(plain.get(places.next()?, room)?)
+                    } else {
+                        None
                     });
                 }
             }
             _ => return None,
         }
     }
-    let cells = match is_text {
-        true => Cells::Texts(texts),
-        false => Cells::Numbers(numbers),
+    let cells = if is_text {
+        Cells::Texts(texts)
+    } else {
+        Cells::Numbers(numbers)
     };
     (cells.len() == rows).then_some(cells)
 }
@@ -288,7 +291,9 @@ mod tests {
         }
         // Member 5 of the header, or 7 of that of a dictionary.
         bytes.push(if type_of == DICTIONARY { 0x4c } else { 0x2c });
-        numbers.iter().for_each(|number| int(&mut bytes, *number));
+        for &number in numbers {
+            int(&mut bytes, number);
+        }
         bytes.extend([0, 0]);
         bytes.extend(packed);
         bytes

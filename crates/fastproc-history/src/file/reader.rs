@@ -30,7 +30,7 @@ use crate::{
 
 /// An open file, whose footer is checked.
 pub struct File {
-    file: fs::File,
+    from: fs::File,
     table: &'static Table,
     footer: Footer,
     /// The bytes of the footer and of the indexes of pages, for a copy.
@@ -75,7 +75,7 @@ impl File {
             return Err(Error::Footer("its CRC is wrong"));
         }
         Ok(Self {
-            file,
+            from: file,
             table,
             footer: Footer::read(&footer, table, block.indexes, block_at)?,
             checked: [footer, indexes],
@@ -118,12 +118,13 @@ impl File {
                 return Err(Error::Type(column.name));
             }
             let (at, length) = place.chunks[at];
-            let chunk = bytes_at(&self.file, at, length)?;
+            let chunk = bytes_at(&self.from, at, length)?;
             let is_text = column.kind == Kind::Text;
             *cells = decode(&chunk, place.rows, is_text, &mut room).ok_or_else(|| {
-                match room.is_left() {
-                    true => self.damaged(group, "its values cannot be decoded"),
-                    false => Error::TooLarge("the size of a row group's values"),
+                if room.is_left() {
+                    self.damaged(group, "its values cannot be decoded")
+                } else {
+                    Error::TooLarge("the size of a row group's values")
                 }
             })?;
         }
@@ -135,7 +136,7 @@ impl File {
         let place = self.check(group)?;
         let bytes = Part {
             at: place.at,
-            bytes: bytes_at(&self.file, place.at, place.bytes)?,
+            bytes: bytes_at(&self.from, place.at, place.bytes)?,
         };
         let [footer, indexes] = &self.checked;
         // The crate wants a byte after them, as in a whole file.
@@ -162,25 +163,30 @@ impl File {
     fn check(&self, group: usize) -> Result<&Group, Error> {
         let place = self.footer.groups.get(group);
         let place = place.ok_or(Error::NoGroup(group))?;
-        let right = match place.right.get() {
-            Some(&right) => right,
-            None => {
-                let mut sum = Hasher::new();
-                let mut buffer = vec![0; 1 << 16];
-                let (mut at, end) = (place.at, place.at + place.bytes);
-                while at < end {
-                    let piece = (end - at).min(buffer.len() as u64) as usize;
-                    self.file.read_exact_at(&mut buffer[..piece], at)?;
-                    sum.update(&buffer[..piece]);
-                    at += piece as u64;
-                }
-                *place.right.get_or_init(|| sum.finalize() == place.sum)
-            }
+        let right = if let Some(&right) = place.right.get() {
+            right
+        } else {
+            let right = self.sum(place)? == place.sum;
+            *place.right.get_or_init(|| right)
         };
-        match right {
-            true => Ok(place),
-            false => Err(self.damaged(group, "its CRC is wrong")),
+        if !right {
+            return Err(self.damaged(group, "its CRC is wrong"));
         }
+        Ok(place)
+    }
+
+    /// The CRC of the bytes of a row group, of which few are in memory at a time.
+    fn sum(&self, place: &Group) -> Result<u32, Error> {
+        let mut sum = Hasher::new();
+        let mut buffer = vec![0; 1 << 16];
+        let (mut at, end) = (place.at, place.at + place.bytes);
+        while at < end {
+            let piece = (end - at).min(buffer.len() as u64) as usize;
+            self.from.read_exact_at(&mut buffer[..piece], at)?;
+            sum.update(&buffer[..piece]);
+            at += piece as u64;
+        }
+        Ok(sum.finalize())
     }
 
     /// Where the bytes of a row group are.
@@ -237,9 +243,9 @@ impl ChunkReader for Part {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let bytes = self.from(start)?;
-        match length <= bytes.len() {
-            true => Ok(bytes.slice(..length)),
-            false => Err(ParquetError::EOF("outside of the row group".into())),
+        if length > bytes.len() {
+            return Err(ParquetError::EOF("outside of the row group".into()));
         }
+        Ok(bytes.slice(..length))
     }
 }

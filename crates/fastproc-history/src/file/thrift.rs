@@ -124,14 +124,15 @@ fn read<'a>(bytes: &mut &'a [u8], type_of: u8, deeper: u8) -> Option<Value<'a>> 
             let (mut members, mut last) = (Vec::new(), 0_i16);
             loop {
                 let head = take(bytes, 1)?[0];
-                if head & 15 == 0 {
+                let (step, type_of) = (head >> 4, head & 15);
+                if type_of == 0 {
                     break Value::Struct(members);
                 }
-                last = match head >> 4 {
+                last = match step {
                     0 => i16::try_from(zigzag(bytes)?).ok()?,
                     step => last.checked_add(step.into())?,
                 };
-                let value = match head & 15 {
+                let value = match type_of {
                     1 => Value::Bool(true),
                     2 => Value::Bool(false),
                     type_of => read(bytes, type_of, deeper)?,

@@ -9,7 +9,7 @@ use parquet::{
     column::writer::ColumnCloseResult,
     data_type::{ByteArray, ByteArrayType, Int64Type},
     file::{
-        metadata::KeyValue,
+        metadata::{KeyValue, RowGroupMetaData},
         properties::{EnabledStatistics, WriterProperties},
         writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter},
     },
@@ -105,13 +105,12 @@ impl<W: Write + Send> Writer<W> {
                     chunk.metadata.column_descr().name() == column.name
                 })
             });
-            match found.and_then(Option::take) {
-                Some(chunk) => into.append_column(&bytes, chunk)?,
-                None => {
-                    let count = rows as usize;
-                    let none = Cells::unknown(column.kind, count);
-                    write_column(&mut into, column, &none, count)?;
-                }
+            if let Some(chunk) = found.and_then(Option::take) {
+                into.append_column(&bytes, chunk)?;
+            } else {
+                let count = rows as usize;
+                let none = Cells::unknown(column.kind, count);
+                write_column(&mut into, column, &none, count)?;
             }
         }
         into.close()?;
@@ -123,7 +122,7 @@ impl<W: Write + Send> Writer<W> {
         let sum = self.out.inner_mut().take_sum();
         let _ = write!(self.sums, "{sum:08x}");
         let groups = self.out.flushed_row_groups();
-        let bytes: i64 = groups.last().map_or(0, |group| group.compressed_size());
+        let bytes: i64 = groups.last().map_or(0, RowGroupMetaData::compressed_size);
         if bytes as u64 > MOST_GROUP_BYTES {
             return Err(Error::TooLarge("the size of a row group"));
         }
