@@ -175,6 +175,7 @@ impl Collector {
             .texts(settings.texts())
             .texts_max_age(seconds(max_age)?)
             .reuse_opening(reuse_opening)
+            .quick_start(reuse_opening && !exits)
             .exits(exits);
         let exit_cmdlines = exits && settings.texts().contains(Texts::CMDLINE);
         builder = builder.exit_cmdlines(exit_cmdlines);

@@ -308,9 +308,10 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         source: args.source.kind(),
         settings_by_default: args.settings.is_none(),
         settings: args.settings.or_else(default_path),
-        record: args.record,
         record_limit: args.record_limit << 20,
         replay: args.replay,
+        shows_first: !is_text && args.record.is_none(),
+        record: args.record,
         count: if args.once { Some(1) } else { args.count },
     };
     let records_only = options.record.is_some() && !stdout().is_terminal();

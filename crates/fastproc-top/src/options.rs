@@ -30,6 +30,8 @@ pub struct Options {
     pub settings: Option<PathBuf>,
     /// Whether that is the default path: then an unreadable file is not an error.
     pub settings_by_default: bool,
+    /// Show the first snapshot at once, before shares and exits are known.
+    pub shows_first: bool,
     /// Record into this file, which must not exist.
     pub record: Option<PathBuf>,
     /// The largest size of this file, in bytes.

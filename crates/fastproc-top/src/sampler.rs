@@ -94,8 +94,8 @@ fn reader(bpf: bool) -> Result<Reader, counters::Error> {
 #[derive(Debug)]
 pub struct Sampler {
     reader: Reader,
-    /// Whether BPF may be tried, if it pays.
-    may_load: bool,
+    /// Whether BPF was tried.
+    has_tried: bool,
     pace: Pace,
     /// A kernel without PSI lacks these files.
     pressure: [Option<File>; 3],
@@ -108,11 +108,11 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Opens the counters as texts. With `bpf`, they are read by programs once samples are frequent.
-    pub fn open(bpf: bool) -> Result<Self, counters::Error> {
+    /// Opens the counters as texts.
+    pub fn open() -> Result<Self, counters::Error> {
         Ok(Self {
             reader: reader(false)?,
-            may_load: bpf,
+            has_tried: false,
             pace: Pace::default(),
             pressure: PRESSURE.map(|(path, ..)| File::open(proc_root::path(path)).ok()),
             texts_at: None,
@@ -122,10 +122,11 @@ impl Sampler {
         })
     }
 
-    /// Updates `machine`. If a file cannot be read, its numbers are unknown.
-    pub fn sample(&mut self, machine: &mut Machine) {
+    /// Updates `machine`. If a file cannot be read, its numbers are unknown. With `bpf`, they are read by programs once samples
+    /// are frequent.
+    pub fn sample(&mut self, machine: &mut Machine, bpf: bool) {
         let now = Instant::now();
-        if self.pace.is_high(now) && std::mem::take(&mut self.may_load) {
+        if self.pace.is_high(now) && bpf && !std::mem::replace(&mut self.has_tried, true) {
             // The texts stay good if the programs cannot be loaded.
             if let Ok(reader) = reader(true) {
                 self.reader = reader;
@@ -397,9 +398,9 @@ mod tests {
 
     #[test]
     fn the_machine_is_read() {
-        let mut sampler = Sampler::open(false).expect("there is a /proc/stat");
+        let mut sampler = Sampler::open().expect("there is a /proc/stat");
         let mut machine = Machine::default();
-        sampler.sample(&mut machine);
+        sampler.sample(&mut machine, false);
         assert!(!machine.cpus.is_empty());
         assert!(machine.memory_used() > Some(0));
         for gauge in [Gauge::Uptime, Gauge::Load1, Gauge::SwapTotal, Gauge::Forks] {

@@ -93,7 +93,7 @@ impl Screen {
             (Feed::Replay(Box::new(replay)), lookup)
         } else {
             let fields = needs(&state, options.record.is_some());
-            let live = Live::open(options.source, fields)?;
+            let live = Live::open(options.source, fields, options.shows_first)?;
             let feed = Feed::Live(Box::new(live));
             let mut lookup = Lookup::new(feed.host(), false)?;
             lookup.open_files.read_from(options.source);

@@ -1,6 +1,6 @@
 //! This machine, now.
 
-use fastproc::{Baseline, Collector, Fields, Host, SourceKind, cgroups};
+use fastproc::{Baseline, Builder, Collector, Fields, Host, SourceKind, cgroups};
 
 use super::cgroups::Hierarchy;
 use crate::{error::Error, exited::Exited, machine::Machine, observation::View, sampler::Sampler};
@@ -25,15 +25,14 @@ pub struct Live {
 }
 
 impl Live {
-    /// Opens a source for these groups of fields.
-    pub fn open(source: Option<SourceKind>, fields: Fields) -> Result<Self, Error> {
-        let collector = open(source, fields)?;
-        let bpf = matches!(collector.source(), SourceKind::Bpf | SourceKind::BpfIter);
+    /// Opens a source for these groups of fields. `quick`: the first snapshot is shown at once.
+    pub fn open(source: Option<SourceKind>, fields: Fields, quick: bool) -> Result<Self, Error> {
+        let collector = builder(source, fields).quick_start(quick).open()?;
         Ok(Self {
             source,
             collector,
             exited: Exited::default(),
-            sampler: Sampler::open(bpf)?,
+            sampler: Sampler::open()?,
             cgroups: None,
             before: Baseline::default(),
             last: Baseline::default(),
@@ -52,7 +51,11 @@ impl Live {
             .look(compared.then_some(&self.before), &snapshot);
         // Values that are not read each time stay.
         self.earlier.clone_from(&self.machine);
-        self.sampler.sample(&mut self.machine);
+        let bpf = matches!(
+            self.collector.source(),
+            SourceKind::Bpf | SourceKind::BpfIter
+        );
+        self.sampler.sample(&mut self.machine, bpf);
         // So the number need not be queried at each screen.
         if !self.machine.cpus.is_empty() {
             self.before.set_cpus(self.machine.cpus.len() as u32);
@@ -84,7 +87,7 @@ impl Live {
         if collected.contains(needs) && !(collected - needs).contains(Fields::THREADS) {
             return Ok(false);
         }
-        self.collector = open(self.source, needs)?;
+        self.collector = builder(self.source, needs).open()?;
         let snapshot = self.collector.snapshot()?;
         self.last.follow(&self.before, &snapshot);
         if let Some(cgroups) = &mut self.cgroups {
@@ -145,11 +148,10 @@ impl Live {
     }
 }
 
-fn open(source: Option<SourceKind>, fields: Fields) -> Result<Collector, Error> {
-    Ok(Collector::builder()
+fn builder(source: Option<SourceKind>, fields: Fields) -> Builder {
+    Collector::builder()
         .fields(fields)
         .source(source)
         .exits(true)
         .reuse_opening(true)
-        .open()?)
 }

@@ -39,6 +39,7 @@ pub struct Builder {
     pub(super) service_timeout: Option<Duration>,
     pub(super) one_shot: bool,
     pub(super) reuse_opening: bool,
+    pub(super) quick_start: bool,
     pub(super) exits: bool,
     pub(super) exit_cmdlines: bool,
     pub(super) lone_threads: bool,
@@ -59,6 +60,7 @@ impl Default for Builder {
             service_timeout: service::timeout(),
             one_shot: false,
             reuse_opening: false,
+            quick_start: false,
             exits: false,
             exit_cmdlines: false,
             lone_threads: true,
@@ -191,6 +193,14 @@ impl Builder {
         self
     }
 
+    /// Whether the first snapshot is made by what costs least to open, as with [`one_shot`](Self::one_shot), and the rest is
+    /// opened before the second one: for a program that shows the first at once and reads the next later. Then exits are
+    /// recorded from the second snapshot on. A service is opened as ever. Default: false.
+    pub fn quick_start(mut self, quick: bool) -> Self {
+        self.quick_start = quick;
+        self
+    }
+
     /// Whether to keep records. Without a next snapshot, loading the larger programs for this would be useless.
     pub(super) fn keeps_records(&self) -> bool {
         self.keep_records && !self.one_shot
@@ -232,6 +242,7 @@ impl Builder {
             exits: None,
             exits_are_new: false,
             unseen: false,
+            quick: false,
             exits_refused: None,
             opening: Vec::new(),
         };
@@ -251,7 +262,8 @@ impl Builder {
         }
         let by_service = collector.service.as_ref();
         let by_service = by_service.is_some_and(|link| link.service.records_exits());
-        if collector.builder.exits && !by_service {
+        collector.quick = collector.builder.quick_start && !collector.served;
+        if collector.builder.exits && !by_service && !collector.quick {
             collector.record_exits();
         }
         if !collector.served {

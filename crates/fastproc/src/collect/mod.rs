@@ -161,6 +161,8 @@ pub struct Collector {
     exits_are_new: bool,
     /// The last snapshot was made, but not returned: no record can be kept from it.
     unseen: bool,
+    /// Whether the source is one for a single snapshot.
+    quick: bool,
     exits_refused: Option<Error>,
     opening: Vec<Part>,
 }
@@ -258,8 +260,15 @@ impl Collector {
             }
         }
         self.served = self.collect_from_service()?;
+        if self.quick && self.last_ns > 0 {
+            self.quick = false;
+            if !self.served {
+                self.open_for_more();
+            }
+        }
         // The service records exits; otherwise this process must.
         self.exits_are_new = !self.served
+            && !self.quick
             && self.builder.exits
             && self.exits.is_none()
             && self.exits_refused.is_none();
@@ -360,8 +369,18 @@ impl Collector {
         }
     }
 
+    /// Replaces the source of a single snapshot. It stays if the other cannot be opened.
+    fn open_for_more(&mut self) {
+        let earlier = self.local.take();
+        if self.open_local().is_err() {
+            self.local = earlier;
+        }
+    }
+
     fn open_local(&mut self) -> Result<(), Error> {
-        let mut local = self.builder.open_local(&self.host)?;
+        let mut builder = self.builder.clone();
+        builder.one_shot |= self.quick;
+        let mut local = builder.open_local(&self.host)?;
         self.refused.append(&mut local.refused);
         self.local = Some(local);
         Ok(())

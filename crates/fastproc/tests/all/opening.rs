@@ -428,3 +428,21 @@ fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
+
+/// The first snapshot comes from what costs least to open.
+#[test]
+fn a_quick_start_is_followed_by_the_best_source_and_exits() {
+    needs!(gate::bpf());
+    let builder = Collector::builder().service_socket(None).exits(true);
+    let mut collector = builder.quick_start(true).open().expect("it opens");
+    assert!(collector.exits_refused().is_none());
+    let pid = std::process::id();
+    for (number, has_exits) in [false, false, true].into_iter().enumerate() {
+        let snapshot = collector.snapshot().expect("a snapshot");
+        assert!(snapshot.get(pid).is_some(), "{number}");
+        assert_eq!(snapshot.exits().is_some(), has_exits, "{number}");
+        if number > 0 {
+            assert_ne!(snapshot.stats().source, SourceKind::Procfs, "{number}");
+        }
+    }
+}

@@ -50,7 +50,7 @@ fn without_rows_the_same_is_shown_as_with_them() {
         names.contains(&"pcpu") && names.contains(&"euid"),
         "{names:?}"
     );
-    let live = Live::open(Some(SourceKind::Bpf), fields).expect("BPF can be used");
+    let live = Live::open(Some(SourceKind::Bpf), fields, false).expect("BPF can be used");
     let mut feed = Feed::Live(Box::new(live));
     let mut lookup = Lookup::new(feed.host(), true).expect("there is a /proc");
     let mut moving = Moving::start();
