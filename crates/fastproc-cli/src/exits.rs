@@ -229,7 +229,6 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         shown: 0,
         output: Output::default(),
     };
-    args.when.folder.check("--from")?;
     if let Some(times) = args.when.times() {
         past::check(looked_at.into_iter())?;
         privileges::drop()?;
@@ -241,6 +240,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         )?;
         return stream.end(format, layout);
     }
+    args.when.folder.check("--from")?;
     // Before privileges are dropped, and before any signal can be missed.
     let stops = Stops::new()?;
     stream.lookup = Lookup::new(&host, true)?;

@@ -10,7 +10,7 @@ use std::{io::Write, process::ExitCode};
 
 use clap::Subcommand;
 use fastproc_columns::parse_instant;
-use fastproc_history::{folder, read::History};
+use fastproc_history::read::History;
 
 use self::{
     report::Report,
@@ -136,7 +136,7 @@ fn show(args: &Args) -> Result<ExitCode, Failure> {
 fn histories(args: &Folder) -> Result<Vec<History>, Failure> {
     let hosts = match &args.host {
         Some(_) => Vec::new(),
-        None => folder::Folder::open(args.path())?.hosts()?,
+        None => History::hosts(args.path())?,
     };
     if hosts.is_empty() {
         return Ok(vec![args.open()?]);

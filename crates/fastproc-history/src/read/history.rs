@@ -37,8 +37,7 @@ const TRIES: usize = 5;
 impl History {
     /// Opens a folder. `host` names one of several hosts.
     pub fn open(path: &Path, host: Option<&str>) -> Result<Self, Error> {
-        let folder = Folder::open(path)?;
-        let hosts = folder.hosts()?;
+        let (folder, hosts) = opened(path)?;
         let found = match (host, &hosts[..]) {
             (_, []) => return Err(Error::Empty(path.into())),
             (None, [host]) => host.clone(),
@@ -59,6 +58,11 @@ impl History {
             host: found,
             damaged: Vec::new(),
         })
+    }
+
+    /// The hosts of a folder.
+    pub fn hosts(path: &Path) -> Result<Vec<Box<str>>, Error> {
+        Ok(opened(path)?.1)
     }
 
     /// The name of the host.
@@ -199,6 +203,17 @@ impl History {
         let file = File::open(self.folder.read(entry).ok()?, table).ok()?;
         Some((0..file.groups()).map(|group| file.rows(group)).sum())
     }
+}
+
+fn opened(path: &Path) -> Result<(Folder, Vec<Box<str>>), Error> {
+    let folder = match Folder::open(path) {
+        Err(folder::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::Empty(path.into()));
+        }
+        folder => folder?,
+    };
+    let hosts = folder.hosts()?;
+    Ok((folder, hosts))
 }
 
 /// The time between rows of a process in a file, in seconds.

@@ -157,7 +157,8 @@ fn systemd_understands_the_units() {
     let paths = units.map(|name| {
         let unit = std::fs::read_to_string(packaging().join(name)).expect("the file is read");
         // systemd checks that the program exists: this one does, wherever the package would install it.
-        let starts = ["serve", "record"].map(|command| format!("\nExecStart=/usr/bin/fastproc {command}"));
+        let starts =
+            ["serve", "record"].map(|command| format!("\nExecStart=/usr/bin/fastproc {command}"));
         let starts = starts.iter().any(|start| unit.contains(start));
         assert!(starts || name.ends_with(".socket"));
         let reloads = unit.contains("\nExecReload=/bin/kill -HUP $MAINPID\n");
