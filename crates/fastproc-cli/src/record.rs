@@ -17,7 +17,7 @@ use fastproc::{Collector, Fields, SourceKind};
 use fastproc_columns::{parse_duration, parse_interval};
 use fastproc_history::{
     folder::{Folder, host_name},
-    recorder::{Bounds, Kept, Lines, Live, Look, Machine, Moment, Session, boot_id},
+    recorder::{Bounds, Hierarchy, Kept, Lines, Live, Look, Machine, Moment, Session, boot_id},
 };
 use fastproc_metrics::say;
 
@@ -88,6 +88,9 @@ pub struct Args {
     /// Record these command lines.
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     command_lines: CommandLines,
+    /// Record the cgroups too.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    cgroups: bool,
     /// Record under this name of the machine. [default: the name that uname shows]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
@@ -162,6 +165,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         .open()?;
     let by_bpf = matches!(collector.source(), SourceKind::Bpf | SourceKind::BpfIter);
     let mut machine = Machine::open(collector.host(), args.interval, by_bpf)?;
+    let cgroups = args.cgroups.then(|| Hierarchy::open(by_bpf));
+    let mut cgroups = match cgroups.transpose() {
+        Ok(cgroups) => cgroups,
+        Err(error) => {
+            say(&format!("cgroups are not recorded: {}", chain(&error)));
+            None
+        }
+    };
     // Threads start later: capabilities belong to threads.
     collector.snapshot()?;
     privileges::drop()?;
@@ -193,6 +204,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
                     moment,
                     snapshot: &snapshot,
                     machine: &row,
+                    cgroups: cgroups.as_mut().map_or(&[], Hierarchy::rows),
                 };
                 session.push(&look, &mut texts);
                 has_failed = false;

@@ -437,6 +437,95 @@ pub static MACHINE: LazyLock<Table> = LazyLock::new(|| Table {
     order: &["time"],
 });
 
+/// A row for each cgroup that changed in a second. `whole` in [`MACHINE`] says when all have one.
+pub static CGROUPS: LazyLock<Table> = LazyLock::new(|| Table {
+    name: "cgroups",
+    meaning: "A cgroup that changed in this second, with all below it.",
+    columns: columns(
+        &[
+            ("path", Kind::Text, "Its path below the mount."),
+            ("id", Kind::Number, "The inode number of its directory."),
+            (
+                "gone",
+                Kind::Number,
+                "1 at the first walk without it; all values are null.",
+            ),
+            (
+                "populated",
+                Kind::Number,
+                "1 if it or one below it has a process.",
+            ),
+            (
+                "usage_ns",
+                Kind::Number,
+                "CPU time of it and all below it, since it was made.",
+            ),
+            ("user_ns", Kind::Number, "The same in user mode."),
+            ("system_ns", Kind::Number, "The same in kernel mode."),
+            (
+                "periods",
+                Kind::Number,
+                "Periods in which its limit of CPU time was enforced.",
+            ),
+            (
+                "throttled",
+                Kind::Number,
+                "Periods in which it was throttled.",
+            ),
+            ("throttled_ns", Kind::Number, "Time that it was throttled."),
+            (
+                "memory_bytes",
+                Kind::Number,
+                "Memory in use: `memory.current`.",
+            ),
+            ("swap_bytes", Kind::Number, "Swap in use."),
+            (
+                "oom_kills",
+                Kind::Number,
+                "Processes that were killed because memory was short.",
+            ),
+            ("processes", Kind::Number, "Processes and threads."),
+            ("read_bytes", Kind::Number, "Bytes read from devices."),
+            ("write_bytes", Kind::Number, "Bytes written to devices."),
+            ("reads", Kind::Number, "Reads from devices."),
+            ("writes", Kind::Number, "Writes to devices."),
+            (
+                "cpu_some_ns",
+                Kind::Number,
+                "Time in which some task waited for a CPU.",
+            ),
+            (
+                "cpu_full_ns",
+                Kind::Number,
+                "Time in which all tasks waited for a CPU.",
+            ),
+            (
+                "memory_some_ns",
+                Kind::Number,
+                "Time in which some task waited for memory.",
+            ),
+            (
+                "memory_full_ns",
+                Kind::Number,
+                "Time in which all tasks waited for memory.",
+            ),
+            (
+                "io_some_ns",
+                Kind::Number,
+                "Time in which some task waited for I/O.",
+            ),
+            (
+                "io_full_ns",
+                Kind::Number,
+                "Time in which all tasks waited for I/O.",
+            ),
+        ],
+        schema::RECORD,
+        &[],
+    ),
+    order: &["id", "time"],
+});
+
 /// What the recorder itself has to say.
 pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
     name: "events",
@@ -460,8 +549,8 @@ pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
 });
 
 /// All tables.
-pub fn all() -> [&'static Table; 5] {
-    [&PROCESSES, &IDENTITIES, &EXITS, &MACHINE, &EVENTS]
+pub fn all() -> [&'static Table; 6] {
+    [&PROCESSES, &IDENTITIES, &EXITS, &MACHINE, &CGROUPS, &EVENTS]
 }
 
 #[cfg(test)]

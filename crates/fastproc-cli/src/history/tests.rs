@@ -78,6 +78,7 @@ impl Recorder {
             moment,
             snapshot,
             machine: &machine,
+            cgroups: &[],
         };
         self.session.push(&look, &mut self.texts);
         moment

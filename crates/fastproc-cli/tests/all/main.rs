@@ -7,6 +7,7 @@
 //! - `fastproc files` and `sockets`: `files`
 //! - readers of a service: `service`, `service_exits`, `service_views`
 //! - `fastproc serve` for Prometheus: `serve`; on a terminal: `top`
+//! - `fastproc record`: `record`
 //! - every command: `closed_pipe`, `generated` (man pages and completions), `bench`, `package`
 //!
 //! A test of one module without a process belongs beside its code in `src`.
@@ -27,6 +28,7 @@ mod ps_names;
 mod ps_privileges;
 mod ps_terminal;
 mod ps_usage;
+mod record;
 mod serve;
 mod served;
 mod service;

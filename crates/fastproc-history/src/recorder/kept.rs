@@ -13,7 +13,7 @@ use super::{
 use crate::{
     file::{self, File, Writer},
     folder::{self, Entry, Folder, Place as Where},
-    table::{self, MACHINE, PROCESSES, THINNED, Table},
+    table::{self, CGROUPS, MACHINE, PROCESSES, THINNED, Table},
 };
 
 const SECOND: i64 = 1_000_000;
@@ -321,7 +321,8 @@ fn thinned(name: &str) -> Option<&'static Table> {
     if name == PROCESSES.name {
         return Some(&THINNED);
     }
-    (name == MACHINE.name).then_some(&*MACHINE)
+    let others: [&Table; 2] = [&MACHINE, &CGROUPS];
+    others.into_iter().find(|table| table.name == name)
 }
 
 fn is_damage(error: &file::Error) -> bool {

@@ -9,6 +9,7 @@
 //! - A process has a row in `processes` at each walk that finds another value in one of its columns than the walk before.
 //!   At the first walk without it, its row has `gone` = 1 and only `pid` and `start_ns`. A process that is gone before the
 //!   first walk of a row group has no such row in it.
+//! - `cgroups` is as `processes`, by `id`.
 //! - `start_ns` of a process stays that of its first row. `exits` has the exact one: `is_same_start` compares the two.
 //! - An exit is in the row group of the time of its end. If it is known only later, `time` is the beginning of the part
 //!   that has it, and `end_ns` is exact. `number` counts the exits of one run of the recorder.
@@ -19,6 +20,7 @@
 mod cells;
 mod clock;
 mod group;
+mod hierarchy;
 mod kept;
 mod machine;
 mod session;
@@ -33,6 +35,7 @@ pub use self::{
     cells::{Cell, EVERYWHERE, Row},
     clock::{Happened, Moment},
     group::Group,
+    hierarchy::Hierarchy,
     kept::{Bounds, Error, Kept},
     machine::Machine,
     session::{Look, Session, boot_id},

@@ -8,6 +8,7 @@ use super::{
     cells::{Cell, EVERYWHERE, Row, place},
     clock::Moment,
     group::{Both, Group},
+    hierarchy,
     store::{Boot, Key},
     taken::Taken,
     texts::Texts,
@@ -33,6 +34,8 @@ pub struct Look<'a> {
     pub snapshot: &'a Snapshot<'a>,
     /// The row of `machine`.
     pub machine: &'a Row,
+    /// The rows of `cgroups` by id, in the order of these.
+    pub cgroups: &'a [(i64, Row)],
 }
 
 /// What is not written yet.
@@ -42,6 +45,8 @@ struct Open {
     part: Group,
     /// The last row of `machine`.
     machine: Option<Row>,
+    /// The last rows of `cgroups`.
+    cgroups: Vec<(i64, Row)>,
     events: i64,
     /// The time of the last look.
     last: i64,
@@ -177,6 +182,8 @@ impl Session {
         let before = open.machine.as_ref();
         super::walk::Sink::row(&mut both, &MACHINE, (0, 0), before, &machine);
         open.machine = Some(machine);
+        hierarchy::differences(&open.cgroups, look.cgroups, &mut both);
+        open.cgroups = look.cgroups.to_vec();
         self.push_events(time);
         if let Some(open) = &mut self.open
             && open.group.bytes() > MOST_BYTES
@@ -289,6 +296,7 @@ impl Session {
             group: Group::new(time, end, &self.boot),
             part: Group::new(time, part, &self.boot),
             machine: None,
+            cgroups: Vec::new(),
             events: 0,
             last: time,
         });

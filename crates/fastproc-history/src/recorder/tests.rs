@@ -174,6 +174,7 @@ pub(super) fn push(session: &mut Session, moment: Moment, records: &[Record], ex
         moment,
         snapshot: &snapshot,
         machine: &vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE],
+        cgroups: &[],
     };
     session.push(&look, &mut Made(0));
 }

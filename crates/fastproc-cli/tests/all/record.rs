@@ -1,0 +1,153 @@
+//! `fastproc record`.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use fastproc_history::{
+    file::File,
+    folder::Folder as History,
+    rows::Rows,
+    table::{EVENTS, EXITS, IDENTITIES, MACHINE, PROCESSES, Table},
+};
+use fastproc_testbed::{Folder, gate, needs, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{fastproc, for_everyone};
+
+fn open_files(folder: &Path, table: &str) -> usize {
+    let history = History::open(folder).expect("it was made");
+    let entries = history.list().expect("it is read");
+    entries
+        .iter()
+        .filter(|entry| *entry.table == *table)
+        .count()
+}
+
+fn rows(folder: &Path, table: &'static Table, columns: &[&str]) -> Vec<Rows> {
+    let history = History::open(folder).expect("it was made");
+    let entries = history.chosen(table.name, 0, i64::MAX).expect("it is read");
+    let mut rows = Vec::new();
+    for entry in entries {
+        let file = File::open(history.read(&entry).expect("it is there"), table);
+        let file = file.expect("it is whole");
+        let groups = 0..file.groups();
+        rows.extend(groups.map(|group| file.read(group, columns).expect("it is whole")));
+    }
+    rows
+}
+
+fn end(mut recorder: Child) {
+    let pid = Pid::from_child(&recorder);
+    kill_process(pid, Signal::TERM).expect("it runs");
+    let status = recorder.wait().expect("a child");
+    assert!(status.success(), "{status}");
+}
+
+fn numbers(rows: &[Rows], name: &str) -> Vec<i64> {
+    rows.iter()
+        .flat_map(|rows| rows.numbers(name))
+        .flatten()
+        .copied()
+        .collect()
+}
+
+#[test]
+fn it_records_processes_and_exits_and_keeps_few_rights() {
+    needs!(gate::bpf());
+    let parent = Folder::new("record");
+    let folder = parent.join("history");
+    let path = folder.to_str().expect("UTF-8");
+    let arguments = ["record", path, "--command-lines", "all", "--leave", "0"];
+    let recorder = fastproc(&arguments).stderr(Stdio::null()).spawn();
+    let recorder = recorder.expect("it starts");
+    let status = format!("/proc/{}/status", recorder.id());
+    let is_ready = || fs::read_to_string(&status).is_ok_and(|text| text.contains("Seccomp:\t2"));
+    wait_until("it is confined", is_ready);
+    let text = fs::read_to_string(&status).expect("it runs");
+    // CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON and CAP_BPF.
+    assert!(text.contains("CapEff:\t000000c000080004"), "{text}");
+    wait_until("a part", || open_files(&folder, "processes") > 0);
+    let mut short = Command::new("sh")
+        .args(["-c", "exit 7"])
+        .spawn()
+        .expect("it starts");
+    short.wait().expect("a child");
+    let before = open_files(&folder, "machine");
+    wait_until("two more parts", || {
+        open_files(&folder, "machine") > before + 1
+    });
+    let second = fastproc(&arguments).output().expect("it starts");
+    let stderr = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("another recorder"), "{stderr}");
+    end(recorder);
+    let exits = rows(&folder, &EXITS, &["pid", "status", "command_line"]);
+    let (pids, statuses) = (numbers(&exits, "pid"), numbers(&exits, "status"));
+    let found = pids.iter().position(|pid| *pid == i64::from(short.id()));
+    let found = found.expect("its exit is recorded");
+    assert_eq!(statuses[found], 7 << 8);
+    let lines = exits.iter().flat_map(|rows| rows.texts("command_line"));
+    let line = lines.flatten().find(|line| ***line == *r"sh -c exit\x207");
+    assert!(line.is_some());
+    let own = i64::from(std::process::id());
+    for table in [&*PROCESSES, &*IDENTITIES] {
+        let pids = numbers(&rows(&folder, table, &["pid"]), "pid");
+        assert!(pids.contains(&own), "{}", table.name);
+    }
+    let events = rows(&folder, &EVENTS, &["event"]);
+    let events: Vec<_> = events
+        .iter()
+        .flat_map(|rows| rows.texts("event"))
+        .flatten()
+        .collect();
+    assert_eq!(
+        events.iter().map(|event| &***event).collect::<Vec<_>>(),
+        ["started", "stopped"]
+    );
+    for entry in History::open(&folder)
+        .and_then(|history| history.list())
+        .expect("it is read")
+    {
+        let mode = fs::metadata(folder.join(&entry.path))
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o640, "{entry:?}");
+    }
+}
+
+#[test]
+fn a_user_records_what_proc_shows() {
+    needs!(gate::root());
+    let parent = Folder::with_mode("record-user", 0o777);
+    let folder = parent.join("history");
+    let everyone = for_everyone();
+    let mut recorder = Command::new(everyone.join("fastproc"));
+    recorder
+        .args([
+            "record",
+            "--leave",
+            "0",
+            "--interval",
+            "200ms",
+            "--for",
+            "2s",
+        ])
+        .arg(&folder)
+        .env("FASTPROC_SOCKET", "")
+        .uid(65534)
+        .gid(65534);
+    let output = recorder.output().expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    let walks = numbers(&rows(&folder, &MACHINE, &["time"]), "time");
+    assert!(!walks.is_empty());
+    let is_multiple = |time: &i64| time % 200_000 == 0;
+    assert!(walks.iter().all(is_multiple), "{walks:?}");
+    let own = i64::from(std::process::id());
+    assert!(numbers(&rows(&folder, &PROCESSES, &["pid"]), "pid").contains(&own));
+    assert!(rows(&folder, &EXITS, &["pid"]).is_empty());
+}
