@@ -1,0 +1,179 @@
+//! Writes the table of processes of a made-up quarter of an hour, reads it, and prints what both cost:
+//! `cargo run --release -p fastproc-history --example sample -- FILE [PROCESSES [SECONDS]]`
+//!
+//! A twentieth of the processes has a row each second, mostly the same ones.
+
+use std::{
+    error::Error,
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use fastproc_history::{
+    file::{File, Writer},
+    rows::{Cells, Columns, Rows},
+    table::PROCESSES,
+};
+use rustix::time::{ClockId, clock_gettime};
+
+const SECOND: i64 = 1_000_000;
+/// 2026-03-01T10:00:00Z
+const BEGIN: i64 = 1_772_359_200;
+
+/// Pseudorandom numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: i64) -> i64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        ((self.0 >> 33) as i64) % limit
+    }
+}
+
+/// What a value grows by, at most, each second that a process runs. `None` for a gauge.
+fn growth(column: &str) -> Option<i64> {
+    Some(match column {
+        "utime_ns" | "stime_ns" | "run_ns" => 20_000_000,
+        "run_delay_ns" => 300_000,
+        "timeslices" | "voluntary_switches" => 40,
+        "involuntary_switches" | "minor_faults" => 6,
+        "read_calls_bytes" | "write_calls_bytes" => 9_000,
+        "major_faults" | "read_bytes" | "write_bytes" | "children_utime_ns"
+        | "children_stime_ns" => 1,
+        _ => return None,
+    })
+}
+
+/// The rows of all processes, by process and time.
+fn rows(processes: i64, seconds: i64) -> Rows {
+    let mut random = Random(7);
+    let mut rows = Rows::new(&PROCESSES);
+    for process in 0..processes {
+        let often = process % 27 == 0;
+        let mut values: Vec<i64> = (0..PROCESSES.columns.len())
+            .map(|_| random.below(1 << 20))
+            .collect();
+        for second in 0..seconds {
+            if second > 0 && !(often && random.below(100) < 97) && random.below(75) > 0 {
+                continue;
+            }
+            rows.count += 1;
+            for ((column, value), cells) in PROCESSES
+                .columns
+                .iter()
+                .zip(&mut values)
+                .zip(&mut rows.columns)
+            {
+                let constant = match column.name {
+                    "time" => Some((BEGIN + second) * SECOND),
+                    "boot_time" => Some(1_772_000_000 * SECOND),
+                    "pid" => Some(100 + process),
+                    "start_ns" => Some(process * 77_777_777),
+                    "swap" | "locked" | "nice" | "realtime_priority" | "policy" => Some(0),
+                    "priority" => Some(20),
+                    "threads" => Some(1 + process % 9),
+                    "state_bits" => Some(random.below(8) / 7),
+                    "processor" => Some(random.below(8)),
+                    _ => None,
+                };
+                match growth(column.name) {
+                    Some(most) => *value += random.below(most + 1),
+                    // A gauge moves now and then.
+                    None if column.unit == "bytes" && random.below(3) == 0 => {
+                        *value = (*value + random.below(64) - 30).max(0);
+                    }
+                    None => {}
+                }
+                match cells {
+                    Cells::Numbers(cells) => cells.push(match column.name {
+                        "gone" => None,
+                        _ => constant.or(Some(if column.unit == "bytes" {
+                            *value << 12
+                        } else {
+                            *value
+                        })),
+                    }),
+                    Cells::Texts(cells) => cells.push(match column.name {
+                        "boot_id" => Some("c0ffee00-0000-4000-8000-000000000000".into()),
+                        "comm" => Some(format!("na\u{ef}ve-{}", process % 300).into()),
+                        _ => None,
+                    }),
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Calls, and prints what it costs.
+fn timed<T>(
+    what: &str,
+    call: impl FnOnce() -> Result<T, Box<dyn Error>>,
+) -> Result<T, Box<dyn Error>> {
+    let (before, began) = (cpu(), Instant::now());
+    let result = call()?;
+    let (cpu, took) = (cpu().saturating_sub(before), began.elapsed());
+    println!(
+        "{what}: {:.1} ms of CPU time, {:.1} ms",
+        cpu.as_secs_f64() * 1e3,
+        took.as_secs_f64() * 1e3
+    );
+    Ok(result)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let path = PathBuf::from(arguments.next().ok_or("name a file")?);
+    let mut number = |usual| {
+        let argument = arguments
+            .next()
+            .and_then(|argument| argument.into_string().ok());
+        argument.map_or(Ok(usual), |argument| argument.parse())
+    };
+    let rows = rows(number(4000)?, number(900)?);
+    println!(
+        "{} rows of {} columns",
+        rows.rows(),
+        PROCESSES.columns.len()
+    );
+    timed("write", || {
+        let mut writer = Writer::new(fs::File::create(&path)?, &PROCESSES)?;
+        writer.group(&rows)?;
+        Ok(writer.finish()?.sync_all()?)
+    })?;
+    let bytes = fs::metadata(&path)?.len();
+    println!(
+        "{bytes} bytes, {:.1} a row",
+        bytes as f64 / rows.rows() as f64
+    );
+    let all: Vec<_> = PROCESSES.columns.iter().map(|column| column.name).collect();
+    let few = ["time", "pid", "start_ns", "gone"];
+    for _ in 0..3 {
+        let file = timed("open", || {
+            Ok(File::open(fs::File::open(&path)?, &PROCESSES)?)
+        })?;
+        timed("read four columns", || Ok(file.read(0, &few)?))?;
+        let read = timed("read all columns", || Ok(file.read(0, &all)?))?;
+        if read.columns != rows.columns {
+            return Err("other values".into());
+        }
+    }
+    timed("seal four of them", || {
+        let file = File::open(fs::File::open(&path)?, &PROCESSES)?;
+        let mut writer = Writer::new(Vec::new(), &PROCESSES)?;
+        for _ in 0..4 {
+            writer.copy_group(&file, 0)?;
+        }
+        Ok(writer.finish()?)
+    })?;
+    Ok(())
+}
