@@ -25,7 +25,7 @@ pub use self::{reader::File, writer::Writer};
 /// The version of the format, which a file names. A reader refuses a greater one.
 pub const VERSION: u32 = 1;
 /// A row group has at most so many rows; the writer begins another one.
-pub const MOST_ROWS: usize = 1 << 20;
+pub const MOST_ROWS: usize = if cfg!(test) { 1 << 16 } else { 1 << 20 };
 /// The encoded values of a row group are at most so many bytes.
 pub const MOST_GROUP_BYTES: u64 = 256 << 20;
 /// What is decoded at once is at most so many bytes: pages, and texts. Numbers take 16 bytes a row besides.

@@ -1,6 +1,6 @@
 //! Files in memory, written, read, copied.
 
-use std::io::Write;
+use std::{io::Write, sync::LazyLock};
 
 use super::*;
 use crate::{
@@ -88,4 +88,96 @@ fn row_groups_of_several_files_are_copied() {
         let read = hour.read(group, &all(&EVENTS)).expect("rows");
         assert_eq!(read.columns, rows.columns);
     }
+}
+
+#[test]
+fn a_part_is_smaller_and_can_be_copied() {
+    let group = rows(&PROCESSES, 50, 5);
+    let mut writer = Writer::part(Vec::new(), &PROCESSES).expect("a file");
+    writer.group(&group).expect("a row group");
+    let part = writer.finish().expect("a footer");
+    let whole = written(std::slice::from_ref(&group));
+    assert!(
+        part.len() < whole.len() * 2 / 3,
+        "{} {}",
+        part.len(),
+        whole.len()
+    );
+    let part = File::open(file(&part), &PROCESSES).expect("a file");
+    assert_eq!(
+        part.span(0),
+        Some(Span {
+            from: 5,
+            to: 5 + 49 * 3
+        })
+    );
+    let mut writer = Writer::new(Vec::new(), &PROCESSES).expect("a file");
+    writer.copy_group(&part, 0).expect("a row group");
+    let copy = writer.finish().expect("a footer");
+    let copy = File::open(file(&copy), &PROCESSES).expect("a file");
+    let read = copy.read(0, &all(&PROCESSES)).expect("rows");
+    assert_eq!(read.columns, group.columns);
+}
+
+#[test]
+fn columns_that_a_version_lacks_or_adds_are_null_or_left_out() {
+    static OLDER: LazyLock<Table> = LazyLock::new(|| {
+        let mut columns = EVENTS.columns.clone();
+        columns.retain(|column| column.name != "detail");
+        Table {
+            name: "events",
+            meaning: "",
+            columns,
+            order: &[],
+        }
+    });
+    let group = rows(&OLDER, 50, 5);
+    let older = written(std::slice::from_ref(&group));
+    let older = File::open(file(&older), &EVENTS).expect("a file");
+    assert_eq!(
+        older.read(0, &["detail"]).expect("rows").texts("detail"),
+        vec![None; 50]
+    );
+    let mut writer = Writer::new(Vec::new(), &EVENTS).expect("a file");
+    writer.copy_group(&older, 0).expect("a row group");
+    let newer = writer.finish().expect("a footer");
+    let opened = File::open(file(&newer), &EVENTS).expect("a file");
+    let read = opened.read(0, &["detail", "event"]).expect("rows");
+    assert_eq!(read.texts("detail"), vec![None; 50]);
+    assert_eq!(read.texts("event"), group.texts("event"));
+    let opened = File::open(file(&newer), &OLDER).expect("a file");
+    assert_eq!(
+        opened.read(0, &all(&OLDER)).expect("rows").columns,
+        group.columns
+    );
+}
+
+#[test]
+fn a_file_of_another_table_or_of_others_is_refused() {
+    let events = written(&[rows(&EVENTS, 2, 5)]);
+    let error = File::open(file(&events), &PROCESSES)
+        .err()
+        .expect("an error");
+    assert_eq!(
+        error.to_string(),
+        "it holds the table \"events\", not processes"
+    );
+    let error = File::open(
+        file(b"PAR1, but no file of ours, and so no block of it: PAR1"),
+        &EVENTS,
+    );
+    assert!(matches!(error.err(), Some(Error::NoHistory)));
+}
+
+#[test]
+fn more_rows_than_fit_a_row_group_become_several() {
+    let many = rows(&EVENTS, MOST_ROWS + 10, 5);
+    let bytes = written(std::slice::from_ref(&many));
+    let file = File::open(file(&bytes), &EVENTS).expect("a file");
+    assert_eq!(
+        (file.groups(), file.rows(0), file.rows(1)),
+        (2, MOST_ROWS as u64, 10)
+    );
+    let read = file.read(1, &["time"]).expect("rows");
+    assert_eq!(read.numbers("time"), &many.numbers("time")[MOST_ROWS..]);
 }

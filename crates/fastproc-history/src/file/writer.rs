@@ -36,13 +36,33 @@ pub struct Writer<W: Write + Send> {
 impl<W: Write + Send> Writer<W> {
     /// Begins a file of a table.
     pub fn new(out: W, table: &'static Table) -> Result<Self, Error> {
+        Self::with(out, table, true)
+    }
+
+    /// Begins a file that soon goes into another one: without what columns mean, indexes of pages, and statistics but of
+    /// `time`, which would be most of its bytes.
+    pub fn part(out: W, table: &'static Table) -> Result<Self, Error> {
+        Self::with(out, table, false)
+    }
+
+    fn with(out: W, table: &'static Table, is_whole: bool) -> Result<Self, Error> {
+        let statistics = if is_whole {
+            EnabledStatistics::Page
+        } else {
+            EnabledStatistics::None
+        };
         let mut properties = WriterProperties::builder()
             .set_created_by(concat!("fastproc ", env!("CARGO_PKG_VERSION")).into())
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             .set_dictionary_enabled(false)
             .set_encoding(Encoding::DELTA_BINARY_PACKED)
-            .set_statistics_enabled(EnabledStatistics::Page)
-            .set_key_value_metadata(Some(described(table)));
+            .set_statistics_enabled(statistics)
+            .set_offset_index_disabled(!is_whole)
+            .set_key_value_metadata(Some(described(table, is_whole)));
+        if !is_whole {
+            let time = ColumnPath::from("time");
+            properties = properties.set_column_statistics_enabled(time, EnabledStatistics::Chunk);
+        }
         for column in &table.columns {
             if column.kind == Kind::Text {
                 let path = ColumnPath::from(column.name);
@@ -153,12 +173,16 @@ impl<W: Write + Send> Writer<W> {
 }
 
 /// What a footer says about a table: engines show it as metadata of the file.
-fn described(table: &Table) -> Vec<KeyValue> {
+fn described(table: &Table, is_whole: bool) -> Vec<KeyValue> {
     let mut values = vec![
         KeyValue::new(key::VERSION.to_owned(), VERSION.to_string()),
         KeyValue::new(key::TABLE.to_owned(), table.name.to_owned()),
-        KeyValue::new(key::MEANING.to_owned(), table.meaning.to_owned()),
     ];
+    if !is_whole {
+        return values;
+    }
+    let meaning = table.meaning.to_owned();
+    values.push(KeyValue::new(key::MEANING.to_owned(), meaning));
     values.extend(table.columns.iter().map(|column| {
         let unit = match column.unit {
             "" => String::new(),

@@ -18,6 +18,8 @@ use crate::{
 
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3_600;
+/// A longer open file is a row group of the hour, rather than a part of one. In seconds.
+const MOST_PART: i64 = 60;
 /// What a sealed file may have more than what it is made of, in bytes.
 const SLACK: u64 = 64 << 10;
 
@@ -133,7 +135,12 @@ impl Kept {
     fn write_open(&mut self, group: &Group, told: &mut Vec<Told>) -> Result<(), Error> {
         let (from, to) = group.seconds();
         for store in group.tables() {
-            let mut writer = Writer::new(Vec::new(), store.table())?;
+            let begin = if to - from > MOST_PART {
+                Writer::new
+            } else {
+                Writer::part
+            };
+            let mut writer = begin(Vec::new(), store.table())?;
             writer.group(store)?;
             let bytes = writer.finish()?;
             self.make_room(bytes.len() as u64, from, told)?;
