@@ -5,6 +5,7 @@
 //! - every table, text and scrape of the machine in `fixtures/`, without privileges: `frozen`
 //! - the running kernel: `live` (every field, source and error), `exits`, `containers`, `pid_namespaces`
 //! - `fastproc files` and `sockets`: `files`
+//! - what `fastproc record` has kept: `history`
 //! - readers of a service: `service`, `service_exits`, `service_views`
 //! - `fastproc serve` for Prometheus: `serve`; on a terminal: `top`
 //! - `fastproc record`: `record`
@@ -20,6 +21,7 @@ mod exits;
 mod files;
 mod frozen;
 mod generated;
+mod history;
 mod live;
 mod package;
 mod pid_namespaces;

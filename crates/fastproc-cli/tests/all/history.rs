@@ -1,0 +1,235 @@
+//! What `fastproc record` has kept, as its readers see it.
+
+use std::fs;
+
+use fastproc_testbed::Folder;
+use serde_json::Value;
+
+use crate::common::{output, run};
+
+/// A history of two seconds, from files of `/proc`, which every user may read.
+struct Recorded(Folder);
+
+impl Recorded {
+    fn new() -> Self {
+        let folder = Folder::new("history");
+        let path = folder.to_str().expect("UTF-8");
+        let source = ["--source", "procfs", "--leave", "0"];
+        output(
+            &[
+                &["record", "--for", "2s", "--host", "here"],
+                &source[..],
+                &[path],
+            ]
+            .concat(),
+        );
+        Self(folder)
+    }
+
+    fn looking<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        let folder = self.0.to_str().expect("UTF-8");
+        [arguments, &["--history", folder]].concat()
+    }
+
+    /// The last second of it.
+    fn last(&self) -> String {
+        let report = output(&self.looking(&["history", "--json"]));
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let spans = &report["hosts"][0]["recorded"];
+        spans[0]["to"].as_str().expect("it has one").into()
+    }
+}
+
+/// Status and standard error.
+fn refused(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = run(arguments);
+    let errors = String::from_utf8(output.stderr).expect("text");
+    (output.status.code(), errors)
+}
+
+#[test]
+fn the_processes_of_a_time_are_shown_in_each_format() {
+    let history = Recorded::new();
+    let last = history.last();
+    let at = |more: &[&str]| output(&history.looking(&[&["ps", "--at", &last], more].concat()));
+    let own = std::process::id().to_string();
+    let json: Value = serde_json::from_str(&at(&["--json", "--pid", &own])).expect("JSON");
+    assert_eq!(
+        (&json["source"], &json["time"]),
+        (&"history".into(), &last.as_str().into())
+    );
+    assert_eq!(json["processes"][0]["pid"].to_string(), own);
+    let csv = at(&[
+        "--format",
+        "csv",
+        "--fields",
+        "pid,comm,cmdline,user",
+        "--pid",
+        &own,
+    ]);
+    let lines: Vec<_> = csv.lines().collect();
+    assert_eq!(lines[0], "pid,comm,cmdline,user");
+    assert!(
+        lines[1].starts_with(&format!("{own},")) && lines.len() == 2,
+        "{csv}"
+    );
+    assert!(at(&["aux"]).starts_with("USER       PID %CPU"));
+    assert!(at(&["--tree", "-e"]).lines().count() > 2);
+    let none = run(&history.looking(&["ps", "--at", &last, "--filter", "comm == nothing"]));
+    assert_eq!(none.status.code(), Some(1));
+}
+
+#[test]
+fn a_window_has_rates_and_sums_that_are_less_than_those_of_the_whole_life() {
+    let history = Recorded::new();
+    let (own, last) = (std::process::id().to_string(), history.last());
+    let rows = |time: &[&str], fields: &str| {
+        let arguments = [&["ps", "--json", "--pid", &own, "--fields", fields], time].concat();
+        let json: Value =
+            serde_json::from_str(&output(&history.looking(&arguments))).expect("JSON");
+        json["processes"][0].clone()
+    };
+    let window = rows(&["--from", "2000-01-01", "--quiet"], "time,pcpu,read/s");
+    let life = rows(&["--at", &last], "time");
+    assert!(window["pcpu"].is_number());
+    assert!(window["time_ns"].as_u64() <= life["time_ns"].as_u64());
+}
+
+#[test]
+fn what_a_history_lacks_is_refused_with_what_it_has() {
+    let history = Recorded::new();
+    for (arguments, expected) in [
+        (
+            &["ps", "--at", "2001-01-01"][..],
+            "nothing was recorded at 2001-01-01 00:00:00; the next is of 2",
+        ),
+        (
+            &["ps", "--at", "-1s", "--fields", "pid,exe"],
+            "the history does not keep exe; it has these fields:",
+        ),
+        (
+            &["ps", "--at", "-1s", "--filter", "oom_score > 1"],
+            "the history does not keep oom_score",
+        ),
+        (
+            &["ps", "--at", "-1s", "-eLf"],
+            "a history has no threads; leave out",
+        ),
+        (
+            &[
+                "ps",
+                "--at",
+                "-1s",
+                "--fields",
+                "pid,read/s",
+                "--sort",
+                "read/s",
+            ],
+            "cannot sort by the rate",
+        ),
+        (&["ps", "--at", "25:00"], "--at '25:00': give a time of day"),
+        (&["ps"], "--history needs a time; give --at"),
+        (
+            &["ps", "--from", "-1h", "--interval", "1"],
+            "a history cannot be shown again and again",
+        ),
+        (
+            &["ps", "--from", "-1s", "--to", "-2s"],
+            "the time of --to is not later than that of --from",
+        ),
+        (&["exits"], "--history needs a time; give --from"),
+        (
+            &["exits", "--from", "-1h", "--fields", "rss"],
+            "the history does not keep rss",
+        ),
+        (
+            &["ps", "--at", "-1s", "--host", "other"],
+            "the history has no host other; it has here",
+        ),
+    ] {
+        let (status, errors) = refused(&history.looking(arguments));
+        assert_eq!(status, Some(2), "{arguments:?}: {errors}");
+        assert!(
+            errors.starts_with(&format!("fastproc: {expected}")),
+            "{arguments:?}: {errors}"
+        );
+    }
+    let (status, errors) = refused(&["history", "--history", "/nowhere"]);
+    assert_eq!(status, Some(2));
+    assert!(
+        errors.starts_with("fastproc: /nowhere holds no history; fastproc record writes one"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn check_names_the_file_that_is_damaged() {
+    let history = Recorded::new();
+    let folder = Folder::new("damaged");
+    let open = folder.join("open");
+    fs::create_dir(&open).expect("a folder");
+    for file in fs::read_dir(history.0.join("open")).expect("a folder") {
+        let file = file.expect("a file");
+        fs::copy(file.path(), open.join(file.file_name())).expect("a copy");
+    }
+    let path = folder.to_str().expect("UTF-8");
+    assert!(output(&["history", "check", "--history", path]).ends_with(" 0 of them damaged\n"));
+    let files = fs::read_dir(&open)
+        .expect("a folder")
+        .map(|file| file.expect("a file").path());
+    let is_of_processes = |path: &std::path::PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("processes-"))
+    };
+    let file = files
+        .filter(|path| is_of_processes(path))
+        .min()
+        .expect("there is one");
+    let mut bytes = fs::read(&file).expect("a file");
+    bytes[20] ^= 0x10;
+    fs::write(&file, bytes).expect("a file");
+    let checked = run(&["history", "check", "--history", path]);
+    assert_eq!(checked.status.code(), Some(1));
+    let text = String::from_utf8(checked.stdout).expect("text");
+    let name = file.file_name().expect("a name").to_string_lossy();
+    assert!(
+        text.starts_with(&format!("open/{name}: row group 0 is damaged")),
+        "{text}"
+    );
+    let (status, errors) = refused(&["ps", "--at", &history.last(), "--history", path]);
+    assert_eq!(status, Some(2));
+    assert!(
+        errors.contains("what was recorded at that time is damaged"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_window_is_saved_and_is_a_history() {
+    let history = Recorded::new();
+    let saved = history.looking(&[
+        "history",
+        "save",
+        "--from",
+        "2000-01-01",
+        "--to",
+        "now",
+        "kept",
+    ]);
+    let text = output(&saved);
+    let path = history.0.join("saved/kept");
+    assert!(text.starts_with(&format!("{}: ", path.display())), "{text}");
+    let path = path.to_str().expect("UTF-8");
+    assert!(
+        output(&["ps", "--at", &history.last(), "--history", path, "-e"])
+            .lines()
+            .count()
+            > 1
+    );
+    let (status, errors) = refused(&saved);
+    assert_eq!(status, Some(2));
+    assert!(
+        errors.contains("kept exists: give another name"),
+        "{errors}"
+    );
+}
