@@ -31,7 +31,7 @@ pub const MOST_GROUP_BYTES: u64 = 256 << 20;
 /// What is decoded at once is at most so many bytes: pages, and texts. Numbers take 16 bytes a row besides.
 pub const MOST_READ_BYTES: usize = 512 << 20;
 /// Footer and indexes of pages are at most so many bytes each.
-pub const MOST_FOOTER_BYTES: u64 = 2 << 20;
+pub const MOST_FOOTER_BYTES: u64 = 4 << 20;
 /// A file has at most so many row groups.
 pub const MOST_GROUPS: usize = 1 << 10;
 

@@ -15,11 +15,14 @@ pub enum Value<'a> {
 
 /// A footer nests ten deep.
 const DEEPEST: u8 = 16;
+/// A structure has at most so many values, which take more memory than what they are read from: an hour of 720 parts has
+/// two thirds of them.
+const MOST_VALUES: usize = 1 << 20;
 
 impl<'a> Value<'a> {
     /// Takes a structure from the head of bytes. `None` if they are none.
     pub fn structure(bytes: &mut &'a [u8]) -> Option<Self> {
-        read(bytes, 12, DEEPEST)
+        read(bytes, 12, DEEPEST, &mut { MOST_VALUES })
     }
 
     /// The member of a structure with this number.
@@ -94,8 +97,9 @@ pub fn zigzag(bytes: &mut &[u8]) -> Option<i64> {
 
 /// Takes a value of a type, by its number in the protocol. Each value of a list takes a byte at least, so that no length
 /// promises more than there is.
-fn read<'a>(bytes: &mut &'a [u8], type_of: u8, deeper: u8) -> Option<Value<'a>> {
+fn read<'a>(bytes: &mut &'a [u8], type_of: u8, deeper: u8, left: &mut usize) -> Option<Value<'a>> {
     let deeper = deeper.checked_sub(1)?;
+    *left = left.checked_sub(1)?;
     Some(match type_of {
         1 | 2 => Value::Bool(take(bytes, 1)?[0] == 1),
         3 => Value::Int(i64::from(take(bytes, 1)?[0] as i8)),
@@ -117,7 +121,7 @@ fn read<'a>(bytes: &mut &'a [u8], type_of: u8, deeper: u8) -> Option<Value<'a>> 
             if length > bytes.len() {
                 return None;
             }
-            let values = (0..length).map(|_| read(bytes, head & 15, deeper));
+            let values = (0..length).map(|_| read(bytes, head & 15, deeper, left));
             Value::List(values.collect::<Option<_>>()?)
         }
         12 => {
@@ -135,7 +139,7 @@ fn read<'a>(bytes: &mut &'a [u8], type_of: u8, deeper: u8) -> Option<Value<'a>> 
                 let value = match type_of {
                     1 => Value::Bool(true),
                     2 => Value::Bool(false),
-                    type_of => read(bytes, type_of, deeper)?,
+                    type_of => read(bytes, type_of, deeper, left)?,
                 };
                 members.push((last, value));
             }

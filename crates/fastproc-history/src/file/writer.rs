@@ -17,7 +17,7 @@ use parquet::{
 };
 
 use super::{
-    Error, File, MOST_GROUP_BYTES, MOST_GROUPS, MOST_ROWS, VERSION, key,
+    Error, File, MOST_FOOTER_BYTES, MOST_GROUP_BYTES, MOST_GROUPS, MOST_ROWS, VERSION, key,
     sums::{Block, MAGIC, Summed, TAIL},
 };
 use crate::{
@@ -163,6 +163,9 @@ impl<W: Write + Send> Writer<W> {
         debug_assert_eq!(&tail[4..], MAGIC);
         let footer = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize;
         let (indexes, footer) = rest.split_at(rest.len().saturating_sub(footer));
+        if indexes.len().max(footer.len()) as u64 > MOST_FOOTER_BYTES {
+            return Err(Error::TooLarge("the size of the footer"));
+        }
         let block = Block::of(at, indexes, footer, tail);
         for part in [indexes, &block.to_bytes(), footer, tail] {
             out.write_all(part)?;

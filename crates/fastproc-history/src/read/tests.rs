@@ -142,6 +142,7 @@ impl Recorder {
             moment,
             snapshot: &snapshot,
             machine: &machine,
+            cgroups: &[],
         };
         self.session.push(&look, &mut Made);
     }
