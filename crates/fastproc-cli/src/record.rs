@@ -2,13 +2,9 @@
 
 use std::{
     io,
+    os::unix::net::UnixStream,
     path::PathBuf,
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -20,6 +16,14 @@ use fastproc_history::{
     recorder::{Bounds, Hierarchy, Kept, Lines, Live, Look, Machine, Moment, Session, boot_id},
 };
 use fastproc_metrics::say;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    low_level::pipe,
+};
 
 use crate::{Failure, failure::chain, privileges, source::Source};
 
@@ -85,6 +89,9 @@ pub struct Args {
     /// Keep one row for every minute until this age.
     #[arg(long = "each-60s", value_name = "DURATION", default_value = "28d", value_parser = parse_duration)]
     each_60: Duration,
+    /// Write this often. A crash loses what is not written, and a slow disk has less to do with fewer writes.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
+    write_every: Duration,
     /// Record these command lines.
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     command_lines: CommandLines,
@@ -139,9 +146,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.interval > LONGEST {
         return Err("the interval of a recorder is at most a minute".into());
     }
-    let ends = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&ends))?;
+    let (ends, end) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT] {
+        pipe::register(signal, end.try_clone()?)?;
     }
     let uname = rustix::system::uname();
     let named = args.host.as_ref().map(String::as_bytes);
@@ -179,7 +186,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     collector.snapshot()?;
     privileges::drop()?;
     let mut texts = Live::open(collector.host(), args.command_lines.lines())?;
-    let mut session = Session::new(kept, &boot_id()?, args.interval, taken, told)?;
+    let session = Session::new(kept, &boot_id()?, args.interval, taken, told)?;
+    let mut session = session.with_parts(args.write_every);
     if let Err(error) = fastproc_service::confine_to_folders() {
         say(&format!("system calls are not filtered: {error}"));
     }
@@ -192,9 +200,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         say(&format!("exits are not recorded: {}", chain(error)));
     }
     let until = args.duration.map(|duration| Instant::now() + duration);
-    let is_over = || ends.load(Ordering::Relaxed) || until.is_some_and(|end| Instant::now() >= end);
     let mut has_failed = false;
-    while wait(&session, &is_over) {
+    while wait(&session, &ends, until)? {
         let moment = Moment::now();
         if !session.is_due(moment) {
             continue;
@@ -229,17 +236,20 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Waits for the next look. Returns false if it is not wanted.
-fn wait(session: &Session, is_over: &impl Fn() -> bool) -> bool {
-    // A signal is noticed within this time.
-    const STEP: Duration = Duration::from_millis(200);
-    loop {
-        if is_over() {
-            return false;
-        }
-        let left = session.until_next(Moment::now());
-        thread::sleep(left.min(STEP));
-        if left <= STEP {
-            return !is_over();
-        }
+fn wait(session: &Session, ends: &UnixStream, until: Option<Instant>) -> io::Result<bool> {
+    let mut left = session.until_next(Moment::now());
+    let is_last = until.is_some_and(|until| {
+        let rest = until.saturating_duration_since(Instant::now());
+        let is_last = rest < left;
+        left = left.min(rest);
+        is_last
+    });
+    let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+    match poll(&mut [PollFd::new(ends, PollFlags::IN)], Some(&timeout)) {
+        Ok(0) => Ok(!is_last),
+        Ok(_) => Ok(false),
+        // A signal that does not end it.
+        Err(Errno::INTR) => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }

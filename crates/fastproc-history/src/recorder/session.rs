@@ -20,7 +20,7 @@ use crate::table::{EVENTS, EXITS, MACHINE};
 const SECOND: i64 = 1_000_000;
 /// What a row group covers, in microseconds.
 const GROUP: i64 = 900 * SECOND;
-/// What a part covers, unless the interval is longer.
+/// What a part covers, unless the interval is longer, or the user says otherwise.
 const PART: i64 = 5 * SECOND;
 /// A row group that takes more memory ends early, in bytes.
 const MOST_BYTES: usize = 24 << 20;
@@ -58,6 +58,7 @@ pub struct Session {
     walker: Walker,
     boot: Boot,
     interval: i64,
+    part: i64,
     taken: Taken,
     open: Option<Open>,
     last: Option<Moment>,
@@ -97,6 +98,7 @@ impl Session {
             walker: Walker::default(),
             boot,
             interval: (interval.as_micros() as i64).max(1),
+            part: PART,
             taken,
             open: None,
             last: None,
@@ -111,6 +113,14 @@ impl Session {
                 detail: place(&EVENTS, "detail"),
             },
         })
+    }
+
+    /// Writes a part this often: a crash loses what is not in one. A slow disk has less to do with fewer. The default is five
+    /// seconds.
+    #[must_use]
+    pub fn with_parts(mut self, every: Duration) -> Self {
+        self.part = (every.as_micros() as i64).clamp(SECOND, GROUP);
+        self
     }
 
     /// Whether the next look at this moment would be a later one than the last one.
@@ -162,7 +172,7 @@ impl Session {
         }
         let Some(open) = &mut self.open else { return };
         if time >= open.part.to {
-            let to = end_of_part(time, self.interval, open.group.to);
+            let to = end_of_part(time, (self.part, self.interval), open.group.to);
             let part = Group::new(time, to, &self.boot);
             let part = std::mem::replace(&mut open.part, part);
             self.writing.push(Job::Part(part));
@@ -291,7 +301,7 @@ impl Session {
         }
         let end = (time.div_euclid(GROUP) + 1) * GROUP;
         let end = self.taken.next(time).map_or(end, |next| next.min(end));
-        let part = end_of_part(time, self.interval, end);
+        let part = end_of_part(time, (self.part, self.interval), end);
         self.open = Some(Open {
             group: Group::new(time, end, &self.boot),
             part: Group::new(time, part, &self.boot),
@@ -341,8 +351,8 @@ impl Open {
     }
 }
 
-fn end_of_part(time: i64, interval: i64, end_of_group: i64) -> i64 {
-    let part = PART.max(interval);
+fn end_of_part(time: i64, (part, interval): (i64, i64), end_of_group: i64) -> i64 {
+    let part = part.max(interval);
     let end = (time.div_euclid(part) + 1) * part;
     end.max(time + interval).min(end_of_group)
 }
