@@ -92,12 +92,16 @@ pub fn decode(mut chunk: &[u8], rows: usize, is_text: bool, room: &mut Room) -> 
                 if filled > 0 {
                     delta(&page[size - rest.len()..], filled, &mut values)?;
                 }
-                let mut values = values.iter();
-                let mut next = |present: &bool| match present {
-                    true => values.next().copied(),
-                    false => None,
-                };
-                numbers.extend(present.iter().map(&mut next));
+                if filled == count {
+                    numbers.extend(values.iter().map(|&value| Some(value)));
+                } else {
+                    let mut values = values.iter();
+                    let mut next = |present: &bool| match present {
+                        true => values.next().copied(),
+                        false => None,
+                    };
+                    numbers.extend(present.iter().map(&mut next));
+                }
             }
             (true, RLE_DICTIONARY) => {
                 let mut places = Vec::with_capacity(filled);
@@ -254,8 +258,17 @@ fn delta(mut bytes: &[u8], count: usize, values: &mut Vec<i64>) -> Option<()> {
                 return None;
             }
             for at in 0..here {
-                let difference = bits(bytes, at * width, width)? as i64;
-                last = last.wrapping_add(least).wrapping_add(difference);
+                let difference = match width {
+                    0 => 0,
+                    // These are within a word.
+                    1..=56 => {
+                        let word = bytes.get(at * width / 8..)?.first_chunk()?;
+                        let word = u64::from_le_bytes(*word) >> (at * width % 8);
+                        word & ((1 << width) - 1)
+                    }
+                    _ => bits(bytes, at * width, width)?,
+                };
+                last = last.wrapping_add(least).wrapping_add(difference as i64);
                 values.push(last);
             }
             // The last part may be cut.

@@ -101,9 +101,24 @@ impl File {
     /// Reads columns of a row group, whose CRC is checked at the first read. A column that the file does not have is null in
     /// every row; one that is not wanted has no values.
     pub fn read(&self, group: usize, wanted: &[&str]) -> Result<Rows, Error> {
+        self.read_some(group, wanted, None)
+    }
+
+    /// Like [`File::read`], but keeps these rows only, in this order: for less memory, where others are not needed. A row
+    /// that does not exist is null.
+    pub fn read_rows(&self, group: usize, wanted: &[&str], rows: &[usize]) -> Result<Rows, Error> {
+        self.read_some(group, wanted, Some(rows))
+    }
+
+    fn read_some(
+        &self,
+        group: usize,
+        wanted: &[&str],
+        kept: Option<&[usize]>,
+    ) -> Result<Rows, Error> {
         let place = self.check(group)?;
         let mut rows = Rows::new(self.table);
-        rows.count = place.rows;
+        rows.count = kept.map_or(place.rows, <[usize]>::len);
         let mut room = Room(MOST_READ_BYTES);
         for (column, cells) in self.table.columns.iter().zip(&mut rows.columns) {
             if !wanted.contains(&column.name) {
@@ -111,7 +126,7 @@ impl File {
             }
             let mut columns = self.footer.columns.iter();
             let Some(at) = columns.position(|(name, _)| **name == *column.name) else {
-                *cells = Cells::unknown(column.kind, place.rows);
+                *cells = Cells::unknown(column.kind, rows.count);
                 continue;
             };
             if self.footer.columns[at].1 != Some(column.kind) {
@@ -127,6 +142,9 @@ impl File {
                     Error::TooLarge("the size of a row group's values")
                 }
             })?;
+            if let Some(kept) = kept {
+                *cells = cells.pick(kept);
+            }
         }
         Ok(rows)
     }

@@ -71,6 +71,16 @@ fn values_and_nulls_come_back() {
     let read = file.read(0, &["pid"]).expect("rows");
     assert_eq!(read.numbers("pid"), groups[0].numbers("pid"));
     assert!(read.numbers("time").is_empty());
+    let read = file
+        .read_rows(0, &["pid", "comm"], &[7, 3, 5000])
+        .expect("rows");
+    let pids = groups[0].numbers("pid");
+    assert_eq!(read.numbers("pid"), [pids[7], pids[3], None]);
+    let texts = groups[0].texts("comm");
+    assert_eq!(
+        read.texts("comm"),
+        [texts[7].clone(), texts[3].clone(), None]
+    );
 }
 
 #[test]
