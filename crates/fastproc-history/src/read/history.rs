@@ -152,9 +152,21 @@ impl History {
     pub(super) fn groups<B>(
         &mut self,
         table: &'static Table,
-        (from, to): (i64, i64),
+        time: (i64, i64),
         wanted: &[&str],
         mut each: impl FnMut(&Entry, &Rows) -> ControlFlow<B>,
+    ) -> Result<Option<B>, Error> {
+        self.each_group(table, time, |entry, file, group| {
+            Ok(each(entry, &file.read(group, wanted)?))
+        })
+    }
+
+    /// Calls for the row groups that have rows of a time.
+    pub(super) fn each_group<B>(
+        &mut self,
+        table: &'static Table,
+        (from, to): (i64, i64),
+        mut each: impl FnMut(&Entry, &File, usize) -> Result<ControlFlow<B>, file::Error>,
     ) -> Result<Option<B>, Error> {
         let seconds = (second(from), second(to) + 1);
         for (entry, file) in self.files(table, seconds.0, seconds.1)? {
@@ -165,12 +177,9 @@ impl History {
                 if !covers {
                     continue;
                 }
-                match file.read(group, wanted) {
-                    Ok(rows) => {
-                        if let ControlFlow::Break(found) = each(&entry, &rows) {
-                            return Ok(Some(found));
-                        }
-                    }
+                match each(&entry, &file, group) {
+                    Ok(ControlFlow::Break(found)) => return Ok(Some(found)),
+                    Ok(ControlFlow::Continue(())) => {}
                     Err(error) => self.add_damage(&entry, error),
                 }
             }

@@ -51,20 +51,30 @@ impl History {
         wanted: impl Iterator<Item = &'static str>,
         mut make: impl FnMut(Key, &Members<'_>, &Rows, usize) -> T,
     ) -> Result<HashMap<Key, Latest<T>>, Error> {
-        let mut wanted: Vec<&str> = wanted.collect();
-        wanted.extend(["time", "pid", "start_ns", "gone"]);
+        let keys = ["time", "pid", "start_ns", "gone"];
+        let wanted: Vec<&str> = wanted.chain(keys).collect();
         let mut latest: HashMap<Key, Latest<T>> = HashMap::new();
-        self.groups(table, time, &wanted, |_, rows| {
-            let members = Members::new(rows);
-            each_run(rows, time, |run| {
+        self.each_group(table, time, |_, file, group| {
+            // Few rows are the last ones: of the others only these columns are kept in memory.
+            let rows = file.read(group, &keys)?;
+            let mut runs = Vec::new();
+            each_run(&rows, time, |run| runs.push(run));
+            let last = runs.iter().filter_map(|run| Some(run.last?.1));
+            let rows = file.read_rows(group, &wanted, &last.collect::<Vec<_>>())?;
+            let members = Members::new(&rows);
+            let mut row = 0;
+            for run in runs {
                 let known = latest.entry(run.key).or_default();
-                if let Some((time, row)) = run.last.filter(|(time, _)| *time >= known.time) {
-                    known.time = time;
-                    known.value = Some(make(run.key, &members, rows, row));
+                if let Some((time, _)) = run.last {
+                    if time >= known.time {
+                        known.time = time;
+                        known.value = Some(make(run.key, &members, &rows, row));
+                    }
+                    row += 1;
                 }
                 known.gone = known.gone.max(run.gone);
-            });
-            ControlFlow::<()>::Continue(())
+            }
+            Ok(ControlFlow::<()>::Continue(()))
         })?;
         Ok(latest)
     }
