@@ -1,58 +1,75 @@
-"""Other engines read the files of a history as they are."""
+"""A history, as DuckDB reads it: each question of docs/history.md."""
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
-import pyarrow
-import pyarrow.compute
-import pyarrow.parquet
 import pytest
-from conftest import PROGRAMS
+from conftest import PRIVILEGED, PROGRAMS, wait_until
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-#: The first second of the sample.
-BEGIN = datetime(2026, 3, 1, 10, tzinfo=timezone.utc)
+PAGE = Path(__file__).parents[2] / "docs/history.md"
+FOLDER = "/var/lib/fastproc/history"
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of ten processes and a minute, which the Rust crate writes."""
-    path = tmp_path_factory.mktemp("history") / "processes.parquet"
-    subprocess.run([PROGRAMS / "examples/sample", path, "10", "60"], check=True)
-    return path
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some seconds, as if their hour was over."""
+    folder = tmp_path_factory.mktemp("history")
+    source = "bpf" if PRIVILEGED else "procfs"
+    record = [PROGRAMS / "fastproc", "record", "--source", source, "--leave", "0", "--host", "here", folder]
+    recorder = subprocess.Popen(record)
+
+    def walks() -> int:
+        return len(list((folder / "open").glob("machine-*")))
+
+    wait_until("it records", lambda: walks() > 0)
+    subprocess.run(["false"], check=False)
+    begun = walks()
+    wait_until("it has recorded that", lambda: walks() > begun + 1)
+    recorder.terminate()
+    assert recorder.wait() == 0
+    hour = folder / "host=here/date=2026-11-30/hour=02"
+    hour.mkdir(parents=True)
+    for file in (folder / "open").glob("*.parquet"):
+        table = file.name.split("-")[0]
+        assert not (hour / f"{table}.parquet").exists(), "a recorder that has ended leaves one file a table"
+        shutil.copy(file, hour / f"{table}.parquet")
+    return folder
 
 
-def test_arrow_reads_types_nulls_and_meanings(sample: Path) -> None:
-    file = pyarrow.parquet.ParquetFile(sample)
-    schema = file.schema_arrow
-    assert schema.field("time").type == pyarrow.timestamp("us", tz="UTC")
-    assert schema.field("pid").type == pyarrow.int64()
-    assert schema.field("comm").type == pyarrow.string()
-    assert file.metadata.metadata[b"fastproc.table"] == b"processes"
-    assert file.metadata.metadata[b"fastproc.column.run_ns"].startswith(b"ns: ")
-    chunk = file.metadata.row_group(0).column(schema.get_field_index("run_ns"))
-    assert (chunk.encodings, chunk.compression) == (("RLE", "DELTA_BINARY_PACKED"), "ZSTD")
-    assert chunk.has_column_index
-    assert chunk.has_offset_index
-    table = file.read()
-    first = table.slice(0, 1).to_pylist()[0]
-    assert (first["time"], first["pid"], first["comm"], first["gone"]) == (BEGIN, 100, "naïve-0", None)
-    assert table["gone"].null_count == table.num_rows
-    assert table["run_ns"].null_count == 0
-    assert chunk.statistics.max == pyarrow.compute.max(table["run_ns"]).as_py()
+def statements(folder: Path) -> list[str]:
+    """The statements of the page, of this history and its last second."""
+    text = PAGE.read_text().replace(FOLDER, str(folder))
+    blocks = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [statement for block in blocks for statement in block.split(";\n") if statement.strip()]
 
 
-def test_duckdb_reads_types_and_asks_by_time(sample: Path) -> None:
-    rows = f"read_parquet('{sample}')"
-    types = dict(duckdb.sql(f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {rows})").fetchall())
-    assert types["time"] == "TIMESTAMP WITH TIME ZONE"
-    assert types["pid"] == types["run_ns"] == types["gone"] == "BIGINT"
-    assert types["boot_id"] == types["comm"] == "VARCHAR"
-    asked = f"SELECT count(DISTINCT pid), count(gone), min(comm) FROM {rows} WHERE time = '2026-03-01 10:00:00+00'"
-    assert duckdb.sql(asked).fetchall() == [(10, 0, "naïve-0")]
+def test_each_question_is_answered(history: Path) -> None:
+    database = duckdb.connect()
+    exits = history / "host=here/date=2026-11-30/hour=02/exits.parquet"
+    questions = []
+    for statement in statements(history):
+        if "exits*.parquet" in statement and not exits.exists():
+            # Files of /proc show none.
+            columns = "null::timestamptz as time, 'here' as host, '' as boot_id, 0 as pid, 0 as ppid, 0 as start_ns, '' as comm"
+            numbers = "utime_ns stime_ns run_delay_ns major_faults read_bytes write_bytes status peak_rss".split()
+            columns += "".join(f", 0 as {name}" for name in numbers) + ", '' as command_line, '' as \"user\""
+            database.execute(f"create view exits as select {columns} where false")
+            continue
+        if "timestamptz '" in statement:
+            database.execute("set variable moment = (select max(time) from machine)")
+        elif statement.lstrip().startswith("select"):
+            # DuckDB makes no Python objects of times without pytz.
+            questions.append(database.execute(f"select columns(*)::varchar from ({statement.strip().rstrip(';')})").fetchall())
+        else:
+            database.execute(statement)
+    assert len(questions) == 20
+    ran, by_user, by_command = questions[:3]
+    assert len(ran) > 1 and by_user and by_command
+    assert any("record" in line for _, line, _ in questions[17]), "this recorder has a command line"
+    assert not PRIVILEGED or any(comm == "false" for _, _, _, comm, *_ in questions[6])
+    assert [row[2] for row in questions[19]] == ["started", "stopped"]
