@@ -1,6 +1,6 @@
 //! One Parquet file of a history: written with checks, and read only where they hold.
 //!
-//! A file is `PAR1`, row groups without gaps, indexes of pages, a [block](sums) of this crate, and the footer. The footer
+//! A file is `PAR1`, row groups without gaps, indexes of pages, a block of this crate (`sums`), and the footer. The footer
 //! keeps the CRC of each row group, the block that of indexes and footer: every byte is checked before anything else
 //! looks at it. Other engines do not read the block, for they find the footer from the end, and all else by offsets.
 //! Folders come from other people, and whoever writes a file can write its CRCs as well: the reader trusts no number.
