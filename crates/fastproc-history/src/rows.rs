@@ -37,6 +37,7 @@ impl Cells {
     }
 
     /// Those of these rows; unknown where there is no such row.
+    #[must_use]
     pub fn pick(&self, rows: &[usize]) -> Self {
         let rows = rows.iter();
         match self {

@@ -61,8 +61,8 @@ pub enum Error {
     /// It cannot be read or written.
     #[error("the file cannot be read or written")]
     Io(#[from] io::Error),
-    /// It is none of a history, or it is cut.
-    #[error("it is no file of a history, or its end is lost: none of its rows are read")]
+    /// It is not a file of a history, or it is cut.
+    #[error("it is not a file of a history, or its end is lost: none of its rows are read")]
     NoHistory,
     /// Its footer is damaged: no row of it is read.
     #[error("the footer is damaged: none of the file's rows are read ({0})")]

@@ -20,7 +20,7 @@ const DEEPEST: u8 = 16;
 const MOST_VALUES: usize = 1 << 20;
 
 impl<'a> Value<'a> {
-    /// Takes a structure from the head of bytes. `None` if they are none.
+    /// Takes a structure from the head of bytes. `None` if they hold another thing.
     pub fn structure(bytes: &mut &'a [u8]) -> Option<Self> {
         read(bytes, 12, DEEPEST, &mut { MOST_VALUES })
     }
@@ -89,7 +89,7 @@ pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes such a number with a sign.
+/// Takes a number like that, with a sign.
 pub fn zigzag(bytes: &mut &[u8]) -> Option<i64> {
     let number = varint(bytes)?;
     Some((number >> 1) as i64 ^ -((number & 1) as i64))
