@@ -83,6 +83,8 @@ Examples:
       Show the ten that used most CPU time of all that end in half a minute
   fastproc exits --for 1m --summary --sort -time
       Show how many processes of each name end in a minute, and what they use
+  fastproc exits --from 03:00 --to 03:20 --filter 'status != 0'
+      Show what failed between the two, if fastproc record keeps a history
   fastproc exits --format ndjson > exits.ndjson
       Write JSON for another program
 

@@ -69,6 +69,14 @@ As in ps(1):
   effect. With -q a process that the list names twice is shown once. -s and --ppid accept
   a 0, which ps(1) refuses. For options and words that fastproc lacks, an error says what to type.
 
+Looking back:
+  --at shows the processes that the last walk of fastproc record before that time saw. --from, with
+  --to or up to the last walk, shows what each process did between the two, the ended ones too: times,
+  faults and bytes are sums, shares and rates are over the whole time; all else is as it was at the
+  end. A process that ended is in state X. Filters, fields, orders, trees and formats are the same. A
+  field that the history does not keep is refused; a time of which nothing was recorded, too. Damage
+  and gaps are named on standard error.
+
 Formats:
   A table rounds numbers and shows dates in the time zone TZ. It pads a column to at most 256
   columns; a longer value moves the rest of its row. JSON and CSV have exact numbers: times in
@@ -105,6 +113,10 @@ Examples:
       Show what runs a program that was deleted or replaced, as by an update
   fastproc ps --format csv --fields pid,user,rss,time,cmdline > processes.csv
       Write CSV, for a data frame or a spreadsheet
+  fastproc ps --at 'yesterday 03:12' --sort -rss
+      Show who had the memory then, if fastproc record keeps a history
+  fastproc ps --from 03:00 --to 03:20 --sort -time
+      Show who used CPU time between the two
   fastproc ps aux --sort -rss,pid | awk '$6 > 100000'
       Use the options and columns of ps(1)
   fastproc ps --json --fields pid,utime,rss,cgroup | jq '.processes[] | select(.pid == 1)'
