@@ -171,7 +171,7 @@ pub static PROCESSES: LazyLock<Table> = LazyLock::new(|| Table {
     order: &["pid", "start_ns", "time"],
 });
 
-/// Gauges of which a thinned file keeps the greatest value too, and the names of these.
+/// Gauges, and the columns of their greatest values in thinned files.
 pub const GREATEST: &[(&str, &str)] = &[
     ("threads", "max_threads"),
     ("rss_anon", "max_rss_anon"),

@@ -32,7 +32,7 @@ fn rows(folder: &Path, table: &'static Table, columns: &[&str]) -> Vec<Rows> {
     let entries = history.chosen(table.name, 0, i64::MAX).expect("it is read");
     let mut rows = Vec::new();
     for entry in entries {
-        let file = File::open(history.read(&entry).expect("it is there"), table);
+        let file = File::open(history.read(&entry).expect("the file exists"), table);
         let file = file.expect("it is whole");
         let groups = 0..file.groups();
         rows.extend(groups.map(|group| file.read(group, columns).expect("it is whole")));
@@ -42,7 +42,7 @@ fn rows(folder: &Path, table: &'static Table, columns: &[&str]) -> Vec<Rows> {
 
 fn end(mut recorder: Child) {
     let pid = Pid::from_child(&recorder);
-    kill_process(pid, Signal::TERM).expect("it runs");
+    kill_process(pid, Signal::TERM).expect("the recorder runs");
     let status = recorder.wait().expect("a child");
     assert!(status.success(), "{status}");
 }
@@ -56,7 +56,7 @@ fn numbers(rows: &[Rows], name: &str) -> Vec<i64> {
 }
 
 #[test]
-fn it_records_processes_and_exits_and_keeps_few_rights() {
+fn the_recorder_keeps_few_rights_and_records_processes_and_exits() {
     needs!(gate::bpf());
     let parent = Folder::new("record");
     let folder = parent.join("history");
@@ -67,7 +67,7 @@ fn it_records_processes_and_exits_and_keeps_few_rights() {
     let status = format!("/proc/{}/status", recorder.id());
     let is_ready = || fs::read_to_string(&status).is_ok_and(|text| text.contains("Seccomp:\t2"));
     wait_until("it is confined", is_ready);
-    let text = fs::read_to_string(&status).expect("it runs");
+    let text = fs::read_to_string(&status).expect("the recorder runs");
     // CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON and CAP_BPF.
     assert!(text.contains("CapEff:\t000000c000080004"), "{text}");
     wait_until("a part", || open_files(&folder, "processes") > 0);
@@ -113,7 +113,7 @@ fn it_records_processes_and_exits_and_keeps_few_rights() {
         .expect("it is read")
     {
         let mode = fs::metadata(folder.join(&entry.path))
-            .expect("it is there")
+            .expect("the file exists")
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o640, "{entry:?}");

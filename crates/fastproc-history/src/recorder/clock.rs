@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A change of a clock that is told. Adjustments by NTP are much smaller from one walk to the next.
+/// Smaller changes of a clock are no events. Adjustments by NTP are much smaller from one walk to the next.
 const JUMP: i64 = 250_000;
 /// Clocks that are read further apart are read again.
 const APART: i64 = 2_000;

@@ -36,7 +36,7 @@ fn take(folder: &TestFolder, bounds: Bounds, now: i64) -> Result<(Kept, Taken, V
 }
 
 fn read(folder: &TestFolder) -> Folder {
-    Folder::open(&folder.join("history")).expect("it is there")
+    Folder::open(&folder.join("history")).expect("the file exists")
 }
 
 /// A row of a process, of which some columns are known.
@@ -73,7 +73,7 @@ fn quarter(from: i64) -> Job {
 }
 
 fn rows(folder: &Folder, entry: &Entry, table: &'static Table, columns: &[&str]) -> Vec<Rows> {
-    let file = folder.read(entry).expect("it is there");
+    let file = folder.read(entry).expect("the file exists");
     let file = File::open(file, table).expect("it is whole");
     let groups = 0..file.groups();
     groups
@@ -117,7 +117,7 @@ fn an_hour_that_is_over_is_sealed_of_its_row_groups() {
 }
 
 #[test]
-fn nobody_else_records_to_a_folder() {
+fn a_second_recorder_is_refused() {
     let folder = TestFolder::new("history-locked");
     let first = take(&folder, bounds(), START).expect("nobody else is there");
     assert!(matches!(
@@ -129,7 +129,7 @@ fn nobody_else_records_to_a_folder() {
 }
 
 #[test]
-fn what_a_killed_recorder_left_is_read_and_sealed() {
+fn the_parts_of_a_killed_recorder_are_read_and_sealed() {
     let folder = TestFolder::new("history-killed");
     let (kept, taken, told) = take(&folder, bounds(), START).expect("nobody else is there");
     let second = std::time::Duration::from_secs(1);
@@ -222,7 +222,7 @@ fn a_damaged_part_costs_no_other_one() {
     }
     let entry = &read(&folder).list().expect("it is read")[0];
     let path = folder.join("history").join(&entry.path);
-    let mut bytes = std::fs::read(&path).expect("it is there");
+    let mut bytes = std::fs::read(&path).expect("the file exists");
     bytes[1_000] ^= 1;
     std::fs::write(&path, bytes).expect("a file of ours");
     kept.write(&quarter(START + HOUR), &mut told)
@@ -240,7 +240,7 @@ fn a_damaged_part_costs_no_other_one() {
 }
 
 #[test]
-fn what_is_old_is_thinned_and_then_removed() {
+fn an_old_hour_is_thinned_and_then_removed() {
     let folder = TestFolder::new("history-thinned");
     let bounds = Bounds {
         every: HOUR,

@@ -49,3 +49,5 @@ pub use self::{
 mod kept_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod writing_tests;

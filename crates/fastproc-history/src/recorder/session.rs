@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 24 << 20;
 pub struct Look<'a> {
     /// When it began.
     pub moment: Moment,
-    /// The processes. It must be the snapshot after that of the last look, of the same collector.
+    /// The processes: the next snapshot of the same collector.
     pub snapshot: &'a Snapshot<'a>,
     /// The row of `machine`.
     pub machine: &'a Row,
@@ -48,7 +48,7 @@ struct Open {
     /// The last rows of `cgroups`.
     cgroups: Vec<(i64, Row)>,
     events: i64,
-    /// The time of the last look.
+    /// When the newest rows were read.
     last: i64,
 }
 
@@ -203,7 +203,7 @@ impl Session {
         }
     }
 
-    /// Tells what happened to the time since the last look. Returns whether the wall clock was set.
+    /// Tells what happened to the time since the look before. Returns whether the wall clock was set.
     fn compare_clocks(&mut self, moment: Moment, time: i64) -> bool {
         let Some(last) = self.last.replace(moment) else {
             let end = self.taken.end_before(time);

@@ -22,8 +22,8 @@ struct Fewer<'a> {
     kept: Vec<(usize, Range<usize>)>,
 }
 
-/// Writes the rows of a file that are kept, as rows of `table`, for intervals of these seconds. Tells of row groups that are
-/// damaged, which are left out.
+/// Writes the rows of a file that are kept, as rows of `table`, for intervals of these seconds. Leaves out damaged row groups,
+/// and reports them.
 pub fn thin<W: Write + Send>(
     file: &File,
     table: &'static Table,

@@ -60,7 +60,7 @@ pub trait Place: Send + 'static {
     /// Why nothing was written.
     type Error: std::error::Error;
 
-    /// Writes, and adds what is to be told. A job that failed may come again, or not.
+    /// Writes, and adds what the recorder has to know. A job that failed may come again, or not.
     ///
     /// # Errors
     /// Nothing was written.
