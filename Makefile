@@ -162,11 +162,12 @@ c-header:
 	scripts/setup build
 	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test all header::
 
-## make fields         writes docs/dev/fields.md from bpf/record.h
+## make fields         writes docs/dev/fields.md from bpf/record.h, and docs/history-tables.md
 .PHONY: fields
 fields:
 	scripts/setup build
 	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc --test all field_table::
+	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc-history --test page
 
 ## make api            writes the lists of the public API of the published crates again
 .PHONY: api
