@@ -220,7 +220,7 @@ mod tests {
 
     /// A field in this list is never wrong, because its value is the same whatever the history lacks.
     #[test]
-    fn what_a_history_keeps() {
+    fn fields_are_kept_whose_values_no_other_member_changes() {
         assert_eq!(
             names(Of::Moment),
             "pid tid ppid pgrp session tty tty_nr tpgid comm cmdline state stat flags f kthread num_threads starttime \

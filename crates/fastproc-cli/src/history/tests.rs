@@ -145,7 +145,7 @@ fn each_field_is_shown_as_it_was_in_the_snapshot_that_was_recorded() {
             child
                 .kill()
                 .and_then(|()| child.wait())
-                .expect("it is ours");
+                .expect("it can be killed");
         }
     }
     recorder.end();

@@ -96,7 +96,7 @@ fn a_window_has_rates_and_sums_that_are_less_than_those_of_the_whole_life() {
 }
 
 #[test]
-fn what_a_history_lacks_is_refused_with_what_it_has() {
+fn the_command_refuses_fields_and_times_that_a_history_lacks() {
     let history = Recorded::new();
     for (arguments, expected) in [
         (

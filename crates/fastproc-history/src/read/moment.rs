@@ -115,7 +115,7 @@ impl History {
         })
     }
 
-    /// Who the processes of a time are.
+    /// The identities of the processes of a time.
     pub(super) fn identities(
         &mut self,
         time: (i64, i64),

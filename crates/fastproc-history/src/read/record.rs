@@ -179,7 +179,7 @@ pub fn restored_exit() -> Vec<bool> {
     held(schema::EXIT, &[&EXITS], &[])
 }
 
-/// The groups of fields of which a history has values.
+/// The groups of fields that a history has.
 pub fn groups() -> Fields {
     let columns = PROCESSES.columns.iter().chain(&IDENTITIES.columns);
     columns

@@ -207,7 +207,7 @@ fn a_moment_is_the_last_walk_that_was_not_later() {
 }
 
 #[test]
-fn what_was_not_recorded_is_a_gap_that_says_what_is_around_it() {
+fn a_gap_says_which_times_are_around_it() {
     let folder = Temporary::new("gap");
     let mut recorder = Recorder::begin(&folder, "a", "boot");
     for second in [10, 11, 12, 5_000, 5_001] {
@@ -418,7 +418,7 @@ fn a_window_is_saved_as_a_history_of_its_own() {
     let hour = (at(100), at(200));
     let saved = history.save(hour, "kept").expect("it is written");
     assert!(saved.files > 0 && saved.bytes > 0);
-    let moment = open(&saved.path).at(at(200), GROUPS).expect("it is there");
+    let moment = open(&saved.path).at(at(200), GROUPS).expect("it was saved");
     assert_eq!(seen(&moment), [(1, 200)]);
     assert!(matches!(history.save(hour, "kept"), Err(Error::Saved(_))));
     for name in ["", "../x", ".x", "a/b"] {
