@@ -12,18 +12,12 @@ struct Recorded(Folder);
 
 impl Recorded {
     fn new() -> Self {
-        let folder = Folder::new("history");
-        let path = folder.to_str().expect("UTF-8");
-        let source = ["--source", "procfs", "--leave", "0"];
-        output(
-            &[
-                &["record", "--for", "2s", "--host", "here"],
-                &source[..],
-                &[path],
-            ]
-            .concat(),
-        );
-        Self(folder)
+        let history = Self(Folder::new("history"));
+        let path = history.0.to_str().expect("UTF-8");
+        // On a busy machine a walk may be late.
+        let arguments = "record --for 5s --host here --source procfs --leave 0".split(' ');
+        output(&arguments.chain([path]).collect::<Vec<_>>());
+        history
     }
 
     fn looking<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
@@ -31,12 +25,17 @@ impl Recorded {
         [arguments, &["--history", folder]].concat()
     }
 
+    /// The last time without a gap.
+    fn span(&self) -> Option<Value> {
+        let report = run(&self.looking(&["history", "--json"])).stdout;
+        let report: Value = serde_json::from_slice(&report).ok()?;
+        report["hosts"][0]["recorded"].as_array()?.last().cloned()
+    }
+
     /// The last second of it.
     fn last(&self) -> String {
-        let report = output(&self.looking(&["history", "--json"]));
-        let report: Value = serde_json::from_str(&report).expect("JSON");
-        let spans = &report["hosts"][0]["recorded"];
-        spans[0]["to"].as_str().expect("it has one").into()
+        let span = self.span().expect("it has one");
+        span["to"].as_str().expect("a time").into()
     }
 }
 
@@ -183,7 +182,7 @@ fn check_names_the_file_that_is_damaged() {
     };
     let file = files
         .filter(|path| is_of_processes(path))
-        .min()
+        .max()
         .expect("there is one");
     let mut bytes = fs::read(&file).expect("a file");
     bytes[20] ^= 0x10;

@@ -44,6 +44,9 @@ pub enum Error {
         "the machine was booted between {} and {}: ask for the time before and the time after that", shown(*.0), shown(*.1)
     )]
     Booted(i64, i64),
+    /// There is only one walk in the window.
+    #[error("a window needs two walks; only that of {} was recorded", shown(*.0))]
+    OneWalk(i64),
     /// The window ends before it begins.
     #[error("the time of --to is not later than that of --from")]
     Backwards,

@@ -126,7 +126,7 @@ impl History {
         let end = self.last_before(first.time, to)?;
         let (last, last_whole) = self.walk_at(end.map_or(first.time, |walk| walk.time))?;
         if last.time <= first.time {
-            return Err(self.gap(to)?);
+            return Err(Error::OneWalk(first.time));
         }
         let walks = self.walks(first.time, last.time)?;
         let pairs = || walks.windows(2).map(|pair| (&pair[0], &pair[1]));
