@@ -24,6 +24,7 @@ mod hierarchy;
 mod kept;
 mod machine;
 mod session;
+mod shares;
 mod store;
 mod taken;
 mod texts;

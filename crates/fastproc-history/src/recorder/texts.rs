@@ -10,7 +10,7 @@ use fastproc::{
 };
 use fastproc_columns::Names as NamesById;
 
-use super::cells::Cell;
+use super::{cells::Cell, shares::Shares};
 use crate::escape::joined;
 
 /// How many columns follow from the cgroup: its path, the container and its name, pod, namespace and image.
@@ -71,6 +71,7 @@ pub struct Live {
     containers: container::Names,
     cgroups: HashMap<u64, [Cell; OF_CGROUP]>,
     lines: Lines,
+    shares: Shares,
     /// Whether nothing must be hidden from this reader.
     sees_all: bool,
     is_guarded: bool,
@@ -87,6 +88,7 @@ impl Live {
             containers: container::Names::default(),
             cgroups: HashMap::new(),
             lines,
+            shares: Shares::default(),
             sees_all: fastproc::access::may_trace_all(),
             is_guarded: false,
             now_ns: boottime_ns(),
@@ -112,10 +114,14 @@ impl Live {
     }
 }
 
-/// The beginning of a command line.
-fn kept(line: &[u8]) -> Cell {
+/// The beginning of a command line of a user, if it is kept.
+fn kept(shares: &mut Shares, uid: u32, line: &[u8]) -> Cell {
     let line = &line[..line.len().min(LONGEST_LINE)];
-    Cell::Text(joined(line).into())
+    if shares.take(uid, line) {
+        Cell::Text(joined(line).into())
+    } else {
+        Cell::Null
+    }
 }
 
 impl Texts for Live {
@@ -123,6 +129,7 @@ impl Texts for Live {
         let stats = snapshot.stats();
         self.now_ns = stats.kernel_boottime_ns();
         self.is_guarded = stats.source.is_guarded();
+        self.shares.at(self.now_ns);
         // What has changed its name is found again.
         if group || self.cgroups.len() > MOST_CGROUPS {
             self.details.renew();
@@ -145,20 +152,21 @@ impl Texts for Live {
         if self.lines == Lines::None {
             return Cell::Null;
         }
+        let shares = &mut self.shares;
+        let uid = process.users().map_or(u32::MAX, |users| users.uid);
         if process.identity().is_kernel_thread() {
-            return kept(b"");
+            return kept(shares, uid, b"");
         }
         if let Some(line) = process.served_cmdline() {
-            return kept(line);
+            return kept(shares, uid, line);
         }
-        self.details
-            .file(process, c"cmdline")
-            .map_or(Cell::Null, kept)
+        let line = self.details.file(process, c"cmdline");
+        line.map_or(Cell::Null, |line| kept(shares, uid, line))
     }
 
     fn line_of_exit(&mut self, snapshot: &Snapshot<'_>, exit: &Exit) -> Cell {
         match snapshot.exit_cmdline(exit) {
-            Some(line) if self.lines == Lines::All => kept(line.bytes),
+            Some(line) if self.lines == Lines::All => kept(&mut self.shares, exit.uid, line.bytes),
             _ => Cell::Null,
         }
     }

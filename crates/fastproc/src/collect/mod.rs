@@ -145,6 +145,7 @@ impl ServiceLink {
 
 /// Makes snapshots from one source. A service makes them if there is one; while it fails, the next source does.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each says one thing")]
 pub struct Collector {
     host: Host,
     builder: Builder,

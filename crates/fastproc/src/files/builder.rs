@@ -48,6 +48,7 @@ by_name!(Source: Bpf, Service, Procfs; "bpf, service and procfs");
 /// The options of a collector of open files.
 #[derive(Clone, Debug)]
 #[must_use]
+#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Builder {
     fields: Fields,
     source: Option<Source>,

@@ -213,7 +213,7 @@ fn bytes(value: &str) -> Option<u64> {
 /// The clients of a snapshot, each once.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    clients: Vec<GpuClient>,
+    found: Vec<GpuClient>,
     /// By number and bus address.
     known: HashMap<(u64, Option<String>), usize>,
     /// By the place of a record.
@@ -223,11 +223,11 @@ pub(super) struct Clients {
 impl Clients {
     /// The client that this record is.
     pub(super) fn find(&self, place: u32) -> Option<&GpuClient> {
-        self.clients.get(*self.of_record.get(&place)?)
+        self.found.get(*self.of_record.get(&place)?)
     }
 
     pub(super) fn clear(&mut self) {
-        self.clients.clear();
+        self.found.clear();
         self.known.clear();
         self.of_record.clear();
     }
@@ -265,9 +265,9 @@ impl Clients {
             format!("{major}:{minor}")
         });
         let key = (client.id, client.bus_address.clone());
-        let at = *self.known.entry(key).or_insert(self.clients.len());
-        if at == self.clients.len() {
-            self.clients.push(client);
+        let at = *self.known.entry(key).or_insert(self.found.len());
+        if at == self.found.len() {
+            self.found.push(client);
         }
         self.of_record.insert(place, at);
     }
@@ -413,7 +413,7 @@ mod tests {
         clients.add(12, 226 << 20 | 1, b"drm-client-id: 9\n");
         clients.add(13, 226 << 20 | 2, b"drm-client-id: 9\n");
         clients.add(14, 226 << 20 | 2, b"pos:\t0\n");
-        assert_eq!(clients.clients.len(), 4);
+        assert_eq!(clients.found.len(), 4);
         let found = |place| clients.find(place).map(|client| client.driver.as_str());
         assert_eq!(
             [4, 9, 11].map(found),
