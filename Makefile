@@ -104,13 +104,13 @@ mutants:
 	scripts/setup build
 	@PYTHONPATH=tools/mutants python3 -m mutants --only "$(ONLY)" $(MUTANTS_ARGS)
 
-## make test-random    the tests with another random seed, which it prints; SEED=n repeats one
+## make test-random    the tests with another random seed, which it prints, and 10,000 damaged files; SEED=n repeats one
 .PHONY: test-random
 test-random:
 	scripts/setup build
 	@seed="$(SEED)"; seed="$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; \
 	echo "PROPTEST_RNG_SEED=$$seed"; \
-	PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --no-fail-fast || { \
+	FASTPROC_DAMAGE_CASES=10000 PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --no-fail-fast || { \
 		echo "failed with PROPTEST_RNG_SEED=$$seed" >&2; exit 1; }
 
 lint:

@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod damage;
 mod footer;
+mod ours;
 mod pages;
 mod reader;
 mod sums;

@@ -20,6 +20,7 @@ use parquet::{
 use super::{
     Error, MOST_FOOTER_BYTES, MOST_READ_BYTES, Span,
     footer::{Footer, Group},
+    ours::is_like_ours,
     pages::{Room, decode},
     sums::{Block, MAGIC, TAIL},
 };
@@ -157,6 +158,9 @@ impl File {
             bytes: bytes_at(&self.from, place.at, place.bytes)?,
         };
         let [footer, indexes] = &self.checked;
+        if !is_like_ours(footer, indexes, self.footer.end) {
+            return Err(Error::Footer("another version wrote it"));
+        }
         // The crate wants a byte after them, as in a whole file.
         let indexes = Bytes::from([indexes, &b"\0"[..]].concat());
         let metadata = ParquetMetaDataReader::decode_metadata(footer)?;

@@ -8,9 +8,9 @@ use crate::{
     table::{EVENTS, Kind, PROCESSES, Table},
 };
 
-/// How many cases a test of random ones takes: `PROPTEST_CASES`, or so many.
+/// How many cases a test of random ones takes: `FASTPROC_DAMAGE_CASES`, or so many.
 pub fn cases(usual: u32) -> u32 {
-    let cases = std::env::var("PROPTEST_CASES").ok();
+    let cases = std::env::var("FASTPROC_DAMAGE_CASES").ok();
     cases.and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
 

@@ -1,7 +1,9 @@
 //! Thrift's compact protocol, as far as Parquet uses it. The `parquet` crate parses it too, but builds schemas by recursion,
 //! allocates what a length promises, and loops over lists of nothing: all before anything can be checked.
 
-/// A value. Numbers of all sizes are one.
+use std::collections::BTreeSet;
+
+/// A value. Numbers of two bytes and more are one.
 #[derive(Debug, PartialEq)]
 pub enum Value<'a> {
     Bool(bool),
@@ -9,8 +11,8 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     List(Vec<Value<'a>>),
     Struct(Vec<(i16, Value<'a>)>),
-    /// A floating-point number, which nothing here needs.
-    Double,
+    /// A floating-point number or a byte, which our files do not have.
+    Other,
 }
 
 /// A footer nests ten deep.
@@ -69,6 +71,39 @@ impl<'a> Value<'a> {
     }
 }
 
+/// Members with their types, as paths of numbers.
+pub type Shapes = BTreeSet<Vec<i16>>;
+
+impl Value<'_> {
+    /// Collects the members below this one, which is at a path.
+    pub fn shapes(&self, path: &mut Vec<i16>, found: &mut Shapes) {
+        let type_of = match self {
+            Self::Bool(_) => -1,
+            Self::Int(_) => -2,
+            Self::Bytes(_) => -3,
+            Self::List(_) => -4,
+            Self::Struct(_) => -5,
+            Self::Other => -6,
+        };
+        path.push(type_of);
+        if !found.contains(path) {
+            found.insert(path.clone());
+        }
+        match self {
+            Self::List(values) => values.iter().for_each(|value| value.shapes(path, found)),
+            Self::Struct(members) => {
+                for (id, value) in members {
+                    path.push(*id);
+                    value.shapes(path, found);
+                    path.pop();
+                }
+            }
+            _ => {}
+        }
+        path.pop();
+    }
+}
+
 /// Takes bytes from the head.
 pub fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;
@@ -102,11 +137,14 @@ fn read<'a>(bytes: &mut &'a [u8], type_of: u8, deeper: u8, left: &mut usize) -> 
     *left = left.checked_sub(1)?;
     Some(match type_of {
         1 | 2 => Value::Bool(take(bytes, 1)?[0] == 1),
-        3 => Value::Int(i64::from(take(bytes, 1)?[0] as i8)),
+        3 => {
+            take(bytes, 1)?;
+            Value::Other
+        }
         4..=6 => Value::Int(zigzag(bytes)?),
         7 => {
             take(bytes, 8)?;
-            Value::Double
+            Value::Other
         }
         8 => {
             let length = usize::try_from(varint(bytes)?).ok()?;
@@ -132,10 +170,12 @@ fn read<'a>(bytes: &mut &'a [u8], type_of: u8, deeper: u8, left: &mut usize) -> 
                 if type_of == 0 {
                     break Value::Struct(members);
                 }
-                last = match step {
+                let id = match step {
                     0 => i16::try_from(zigzag(bytes)?).ok()?,
                     step => last.checked_add(step.into())?,
                 };
+                // No member comes twice: another reader takes the other one.
+                last = (id > last).then_some(id)?;
                 let value = match type_of {
                     1 => Value::Bool(true),
                     2 => Value::Bool(false),
@@ -146,4 +186,25 @@ fn read<'a>(bytes: &mut &'a [u8], type_of: u8, deeper: u8, left: &mut usize) -> 
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_that_make_other_readers_loop_recurse_or_differ_are_refused() {
+        let read = |bytes: &[u8]| Value::structure(&mut &*bytes).is_some();
+        assert!(read(&[0x15, 2, 0x15, 4, 0]));
+        // The second member has the number of the first.
+        assert!(!read(&[0x15, 2, 0x05, 2, 4, 0]));
+        // A list of two thousand million values that take no bytes, and one of as many that are missing.
+        assert!(!read(&[0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0]));
+        assert!(!read(&[0x18, 0xff, 0xff, 0xff, 0xff, 7, 0]));
+        // Structures in structures.
+        assert!(!read(&vec![0x1c; 1 << 20]));
+        assert!(!read(&[
+            0x15, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0
+        ]));
+    }
 }
