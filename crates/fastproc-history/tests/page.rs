@@ -8,7 +8,7 @@ const PAGE: &str = "../../docs/history-tables.md";
 const BEGINNING: &str = "# Tables of a history
 
 `make fields` writes this page from `crates/fastproc-history/src/table.rs`. [history.md](history.md) says what a history is, and
-[history-sql.md](history-sql.md) how to ask it.
+how to ask it.
 
 A number is a signed integer of 64 bits. A time is a timestamp in microseconds, UTC. A text is UTF-8: a byte of a name that is not is
 written `\\xHH`, and a backslash as two. An unknown value is null.
