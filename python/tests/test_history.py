@@ -69,7 +69,9 @@ def test_each_question_is_answered(history: Path) -> None:
             database.execute(statement)
     assert len(questions) == 20
     ran, by_user, by_command = questions[:3]
-    assert len(ran) > 1 and by_user and by_command
+    assert len(ran) > 1
+    assert by_user
+    assert by_command
     assert any("record" in line for _, line, _ in questions[17]), "this recorder has a command line"
     assert not PRIVILEGED or any(comm == "false" for _, _, _, comm, *_ in questions[6])
     assert [row[2] for row in questions[19]] == ["started", "stopped"]

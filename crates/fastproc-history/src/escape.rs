@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_utf8_and_a_backslash_are_escaped() {
+    fn bytes_that_are_not_utf8_and_backslashes_are_escaped() {
         assert_eq!(escaped(b"na\xc3\xafve"), "na\u{ef}ve");
         assert_eq!(escaped(b"a\\x\xffb"), r"a\\x\xffb");
         for wrong in [r"\", r"\x", r"\xf", r"\xzz", r"\n", r"\x41", r"\x\xff"] {

@@ -262,7 +262,8 @@ impl Builder {
         }
         let by_service = collector.service.as_ref();
         let by_service = by_service.is_some_and(|link| link.service.records_exits());
-        collector.quick = collector.builder.quick_start && !collector.served;
+        let has_better = collector.builder.source != Some(SourceKind::Procfs);
+        collector.quick = collector.builder.quick_start && has_better && !collector.served;
         if collector.builder.exits && !by_service && !collector.quick {
             collector.record_exits();
         }
