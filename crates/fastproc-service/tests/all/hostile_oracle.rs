@@ -231,7 +231,11 @@ fn live(served: &Served, life: &[Step], programs: &Programs) {
             Exit => wait_until("its end", || state(pid) == Some('Z')),
             ExecuteAsB | ExecuteUnreadable => wait_until("the program", || {
                 let line = fs::read(format!("/proc/{pid}/cmdline"));
+                // It opens files before it sleeps.
+                let call = fs::read_to_string(format!("/proc/{pid}/syscall"));
+                let sleeps = format!("{} ", libc::SYS_clock_nanosleep);
                 line.is_ok_and(|line| line.ends_with(b"\x001000\0"))
+                    && call.is_ok_and(|call| call.starts_with(&sleeps))
             }),
             _ => own.wait(),
         }
