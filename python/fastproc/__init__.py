@@ -11,6 +11,7 @@ files()      their open files
 sockets()    their sockets
 cgroups()    the cgroups
 system()     the counters of the machine
+history()    what ``fastproc record`` wrote
 Collector    stays open, and computes differences over time
 fields()     the names of all fields, with a line of help
 psutil       the module ``fastproc.psutil`` has the interface of psutil
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from fastproc._cgroups import Cgroups, cgroups
     from fastproc._collector import Collector, Watch, exits
     from fastproc._files import files, sockets
+    from fastproc._history import history
     from fastproc._system import CpuTimes, LoadAverage, System, system
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "exits",
     "fields",
     "files",
+    "history",
     "processes",
     "sockets",
     "system",
@@ -81,6 +84,7 @@ _LATER = {
     "exits": "_collector",
     "files": "_files",
     "sockets": "_files",
+    "history": "_history",
     "CpuTimes": "_system",
     "LoadAverage": "_system",
     "System": "_system",

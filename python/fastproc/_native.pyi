@@ -17,6 +17,16 @@ class FilterError(Error): ...
 def fields(of: str = "processes") -> dict[str, tuple[str, list[str], str]]:
     """Every field of processes, of ``"cgroups"`` or of ``"files"``: key, aliases and help by name."""
 
+def history(
+    from_: str | int | None,
+    to: str | int | None,
+    fields: list[str] | None,
+    /,
+    *,
+    folder: object | None = None,
+    host: str | None = None,
+    table: str = "processes",
+) -> Table: ...
 def proc_inode(pid: int) -> tuple[int, int, int]: ...
 def start_ticks(pid: int) -> int: ...
 

@@ -8,6 +8,7 @@ use fastproc_columns::{
     cgroups::{self, Column},
     field, files,
 };
+use fastproc_history::table;
 
 use crate::data::Data;
 
@@ -20,6 +21,8 @@ pub enum Subject {
     Cgroup(&'static Column),
     /// A field of open files and sockets.
     File(&'static files::Column),
+    /// A column of a history.
+    Past(&'static table::Column),
     /// When each record was read.
     ReadAt,
 }
@@ -60,6 +63,7 @@ impl Subject {
             Self::Field(field) => field.name,
             Self::Cgroup(column) => column.name,
             Self::File(column) => column.name,
+            Self::Past(column) => column.name,
             Self::ReadAt => Self::READ_AT.0,
         }
     }
@@ -69,7 +73,7 @@ impl Subject {
             Self::Field(field) => field.key(),
             Self::Cgroup(column) => column.key(),
             Self::File(column) => column.key(),
-            Self::ReadAt => self.name().into(),
+            Self::Past(_) | Self::ReadAt => self.name().into(),
         }
     }
 
@@ -78,6 +82,7 @@ impl Subject {
             Self::Field(field) => field.help,
             Self::Cgroup(column) => column.help,
             Self::File(column) => column.help,
+            Self::Past(column) => column.meaning,
             Self::ReadAt => Self::READ_AT.1,
         }
     }
@@ -87,7 +92,7 @@ impl Subject {
             Self::Field(field) => field.column_heading(),
             Self::Cgroup(column) => column.column_heading(),
             Self::File(column) => column.column_heading(),
-            Self::ReadAt => self.name().to_uppercase(),
+            Self::Past(_) | Self::ReadAt => self.name().to_uppercase(),
         }
     }
 
@@ -96,6 +101,13 @@ impl Subject {
             Self::Field(field) => field.unit,
             Self::Cgroup(column) => column.unit,
             Self::File(column) => column.unit,
+            Self::Past(column) => match (column.kind, column.unit) {
+                (table::Kind::Time, _) => Unit::Date,
+                (table::Kind::Text, _) => Unit::Text,
+                (table::Kind::Number, "ns") => Unit::Time,
+                (table::Kind::Number, "bytes") => Unit::Bytes,
+                (table::Kind::Number, _) => Unit::Number,
+            },
             Self::ReadAt => Unit::Date,
         }
     }
@@ -105,14 +117,17 @@ impl Subject {
             Self::Field(field) => field.kind(),
             Self::Cgroup(column) => column.kind(),
             Self::File(column) => column.kind(),
-            Self::ReadAt => Kind::Signed,
+            Self::Past(column) if column.kind == table::Kind::Text => Kind::Text,
+            Self::Past(_) | Self::ReadAt => Kind::Signed,
         }
     }
 
     /// The unit of its numbers, if they are dates.
     pub fn resolution(self) -> Option<Resolution> {
         match self.unit() {
-            _ if matches!(self, Self::ReadAt) => Some(Resolution::Microseconds),
+            Unit::Date if matches!(self, Self::Past(_) | Self::ReadAt) => {
+                Some(Resolution::Microseconds)
+            }
             Unit::Date | Unit::Start => Some(Resolution::Seconds),
             _ => None,
         }
@@ -127,7 +142,7 @@ impl Subject {
     ) -> Value<'x> {
         match self {
             Self::Field(field) => field.value(row, lookup),
-            Self::Cgroup(_) | Self::File(_) => Value::Unknown,
+            Self::Cgroup(_) | Self::File(_) | Self::Past(_) => Value::Unknown,
             Self::ReadAt => {
                 let since_boot_ns = match row.exit() {
                     Some(exit) => exit.end_ns,

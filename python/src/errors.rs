@@ -2,6 +2,7 @@
 
 use std::{error, fmt, io};
 
+use fastproc_history::read;
 use pyo3::{
     create_exception,
     exceptions::{PyException, PyOSError, PyValueError},
@@ -57,12 +58,18 @@ pub fn not_before(text: &str) -> Option<PyErr> {
 
 /// The message of an error of the library. It tells a command what to do where Python needs something else.
 pub fn message(error: &(dyn error::Error + 'static)) -> String {
-    match error.downcast_ref() {
-        Some(fastproc::Error::MissingCapability { missing }) => format!(
+    if let Some(fastproc::Error::MissingCapability { missing }) = error.downcast_ref() {
+        return format!(
             "{missing} missing: run Python as root, or start the service, as root: fastproc serve --no-metrics --socket"
-        ),
-        _ => error.to_string(),
+        );
     }
+    if let Some(read::Error::Empty(path)) = error.downcast_ref() {
+        return format!(
+            "{} holds no history: fastproc record writes one, and folder= names another",
+            path.display()
+        );
+    }
+    error.to_string()
 }
 
 /// The exception for an error of the library.

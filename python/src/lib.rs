@@ -13,6 +13,7 @@ mod data;
 mod errors;
 mod files;
 mod filter;
+mod history;
 mod place;
 mod process;
 mod reuse;
@@ -33,6 +34,7 @@ mod _native {
         counters::Counters,
         errors::{Error, FilterError, Forked, ServiceError, UnknownField},
         files::Files,
+        history::history,
         process::{proc_inode, start_ticks},
         row::{Row, Rows},
         table::Table,

@@ -29,14 +29,19 @@ impl TableData {
             .columns
             .first()
             .map_or(Subject::ReadAt, |column| column.subject);
+        let none = |key: &str| {
+            PyKeyError::new_err(format!(
+                "this table has no column '{key}': name it in fields"
+            ))
+        };
+        // Columns of a history have one name each.
+        if let Subject::Past(_) = beside {
+            return Err(none(name));
+        }
         let subject = beside.find_beside(name).map_err(errors::unknown_field)?;
         let same = |column: &&Arc<ColumnData>| column.subject.name() == subject.name();
-        self.columns.iter().find(same).ok_or_else(|| {
-            PyKeyError::new_err(format!(
-                "this table has no column '{}': name it in fields",
-                subject.key()
-            ))
-        })
+        let found = self.columns.iter().find(same);
+        found.ok_or_else(|| none(&subject.key()))
     }
 }
 
@@ -87,7 +92,7 @@ impl Table {
         self.table.head(rows).into()
     }
 
-    /// The source: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``; of cgroups ``files`` instead of the last two.
+    /// The source: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``; of cgroups ``files`` instead of the last two; or ``history``.
     #[getter]
     fn source(&self) -> &'static str {
         self.table.origin.source

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use fastproc::{Collector, Fields, SourceKind};
 use fastproc_columns::{parse_duration, parse_interval};
 use fastproc_history::{
-    folder::{Folder, host_name},
+    folder::{Folder, USUAL, host_name},
     recorder::{Bounds, Hierarchy, Kept, Lines, Live, Look, Machine, Moment, Session, boot_id},
 };
 use fastproc_metrics::say;
@@ -26,9 +26,6 @@ use signal_hook::{
 };
 
 use crate::{Failure, failure::chain, privileges, source::Source};
-
-/// Where the unit records to.
-pub const FOLDER: &str = "/var/lib/fastproc/history";
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -69,7 +66,7 @@ Exit status:
 #[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
 pub struct Args {
     /// Record to this folder, and create it if necessary.
-    #[arg(default_value = FOLDER)]
+    #[arg(default_value = USUAL)]
     folder: PathBuf,
     /// Look this often, at multiples of it in UTC.
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]

@@ -6,12 +6,12 @@ use std::{
 };
 
 use fastproc_columns::parse_instant;
-use fastproc_history::read::{Error, History};
+use fastproc_history::{
+    folder::USUAL,
+    read::{Error, History},
+};
 
 use crate::failure;
-
-/// Where a recorder writes to.
-pub const FOLDER: &str = "/var/lib/fastproc/history";
 
 /// Microseconds of a second.
 pub const SECOND: i64 = 1_000_000;
@@ -54,7 +54,7 @@ pub struct NoTime(&'static str, &'static str);
 
 impl Folder {
     pub fn path(&self) -> &Path {
-        self.path.as_deref().unwrap_or(Path::new(FOLDER))
+        self.path.as_deref().unwrap_or(Path::new(USUAL))
     }
 
     /// What is given here or, if it is not, there.

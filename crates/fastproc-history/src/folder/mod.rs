@@ -36,6 +36,8 @@ pub use self::{
     pending::Pending,
 };
 
+/// Where a recorder writes to, and where a reader looks, if nobody names another folder.
+pub const USUAL: &str = "/var/lib/fastproc/history";
 /// A folder has at most so many files.
 pub const MOST_FILES: usize = 1 << 20;
 

@@ -187,6 +187,26 @@ impl History {
         Ok(None)
     }
 
+    /// Reads columns of all rows of a table from a time to before another one, in microseconds since 1970: no row twice,
+    /// whatever the recorder or a crash has left. File by file, by time; each is sorted as its table says.
+    pub fn read(
+        &mut self,
+        table: &'static Table,
+        (from, to): (i64, i64),
+        wanted: &[&str],
+        mut each: impl FnMut(&Rows),
+    ) -> Result<(), Error> {
+        self.each_group(table, (from, to.saturating_sub(1)), |_, file, group| {
+            let times = file.read(group, &["time"])?;
+            let is_within = |time: &Option<i64>| time.is_some_and(|time| from <= time && time < to);
+            let times = times.numbers("time").iter().enumerate();
+            let within = times.filter_map(|(row, time)| is_within(time).then_some(row));
+            each(&file.read_rows(group, wanted, &within.collect::<Vec<_>>())?);
+            Ok(ControlFlow::<()>::Continue(()))
+        })?;
+        Ok(())
+    }
+
     /// What is wrong with this file, or with a row group of it, as one error each.
     pub fn check(&self, entry: &Entry) -> Result<Vec<file::Error>, Error> {
         let Some(table) = table::all()

@@ -15,7 +15,7 @@ use crate::{
         Bounds, Cell, EVERYWHERE, Kept, Look, Moment as At, Names, OF_CGROUP, Session,
         Texts as Asked,
     },
-    table::MACHINE,
+    table::{MACHINE, PROCESSES},
 };
 
 const SECOND: i64 = 1_000_000;
@@ -429,4 +429,27 @@ fn a_window_is_saved_as_a_history_of_its_own() {
     }
     let nothing = history.save((at(90_000), at(90_001)), "other");
     assert!(matches!(nothing, Err(Error::Nothing)));
+}
+
+#[test]
+fn rows_of_a_time_are_those_from_its_first_second_to_before_its_last() {
+    let folder = Temporary::new("rows");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    for second in 10..14 {
+        recorder.push(second, &[record(1, second as u64, 0)], &[]);
+    }
+    recorder.end();
+    let mut rows = Vec::new();
+    let read = open(&folder).read(
+        &PROCESSES,
+        (at(11), at(13)),
+        &["time", "utime_ns"],
+        |read| {
+            let pairs = read.numbers("time").iter().zip(read.numbers("utime_ns"));
+            rows.extend(pairs.map(|(time, cpu)| (time.expect("a time"), cpu.expect("a number"))));
+            assert!(read.numbers("pid").is_empty(), "it is not wanted");
+        },
+    );
+    read.expect("it can be read");
+    assert_eq!(rows, [(at(11), 11), (at(12), 12)]);
 }
