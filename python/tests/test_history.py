@@ -68,7 +68,7 @@ def test_a_window_has_its_first_time_but_not_its_last(history: Path) -> None:
         assert fastproc.history(begin, end, "time", folder=history, table="machine")["time"].to_list() == [first]
 
 
-def test_what_is_damaged_is_left_out_and_named(history: Path, tmp_path: Path) -> None:
+def test_a_damaged_file_is_left_out_and_named(history: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(history, tmp_path / "damaged")
     [file] = folder.glob("host=*/date=*/hour=*/processes.parquet")
     damaged = bytearray(file.read_bytes())
