@@ -9,6 +9,7 @@ mod counters;
 mod exits;
 mod files;
 mod forks;
+mod history;
 mod hostile;
 mod idle;
 mod latency;
@@ -78,6 +79,8 @@ enum Bench {
     Hostile(hostile::Args),
     /// Show processes on a screen: fastproc top, htop, btop and top.
     Top(top::Args),
+    /// Record a history beside atop, and read it.
+    History(history::Args),
     /// Measure changes that others made to make the kernel's texts cheaper, beside their figures.
     Background(background::Args),
     /// Run the benchmarks of docs/performance.md, and write one JSON object.
@@ -99,6 +102,7 @@ fn run(Arguments { bench, common }: &Arguments) -> Result<(), Failure> {
         Bench::Attach(args) => attach::run(args, *common),
         Bench::Hostile(args) => hostile::run(args, *common),
         Bench::Top(args) => top::run(args, *common),
+        Bench::History(args) => history::run(args, *common),
         Bench::Background(args) => background::run(args, *common),
         Bench::All(args) => all::run(args),
     }
