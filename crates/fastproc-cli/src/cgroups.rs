@@ -91,8 +91,8 @@ Exit status:
 
 /// Show the cgroups of version 2 and what they use.
 ///
-/// fastproc cgroups reads all cgroups in one pass by BPF, and the root from the kernel's files. Where BPF cannot be used, it
-/// reads all from the files.
+/// fastproc cgroups reads all cgroups in one pass by BPF, and the root from the kernel's files. Where BPF cannot be used, and for
+/// one table of at most 50 cgroups, it reads all from the files.
 #[derive(Debug, clap::Args)]
 #[command(
     max_term_width = 100,
@@ -129,7 +129,7 @@ pub struct Args {
 /// Where cgroups are read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Source {
-    /// The first of the following sources that works on this machine
+    /// The first of the following sources that works on this machine, or the files for one table of few cgroups
     #[default]
     Auto,
     /// A BPF program (Linux 6.7 and later)

@@ -41,20 +41,10 @@ _UNIX_TYPES = {
     "u_seq": _common.socktype_to_enum(socket.SOCK_SEQPACKET),
 }
 _FIELDS = ("pid", "fd", "inode", "netid", "family", "state", "local", "local_port", "peer", "peer_port", "netns")
-
-
-class _Socket(NamedTuple):
-    pid: int | None
-    fd: int | None
-    inode: int | None
-    netid: str
-    family: int
-    state: str
-    local: str | None
-    local_port: int | None
-    peer: str | None
-    peer_port: int | None
-    netns: int | None
+#: The values of these fields. A class with names takes longer to make than the connection.
+_Row = tuple[Any, ...]
+#: Makes a named tuple from a tuple, without a call of Python code.
+_named = tuple.__new__
 
 
 def elsewhere() -> bool:
@@ -71,85 +61,95 @@ def _address(text: str | None, port: int | None) -> Any:
         if ip.startswith("::"):
             # The end may be written as an address of version 4.
             ip = socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, ip))
-    return _ntp.addr(ip, port)
+    return _named(_ntp.addr, (ip, port))
 
 
-def _connection(of: _Socket, wanted: dict[str, tuple[Any, Any]]) -> tuple[Any, ...] | None:
-    """Family, type, addresses and status; None if psutil does not show the socket, or it is not wanted."""
-    if of.netid in _UNIX_TYPES:
-        found = wanted.get("unix")
-        # psutil finds no name with a space in the text.
-        path = (of.local or "").replace("\0", "@")
-        path = path if len(path.split()) == 1 else ""
-        return found and (found[0], _UNIX_TYPES[of.netid], path, "", _psutil.CONN_NONE)
-    found = wanted.get(f"{of.netid}6" if of.family == socket.AF_INET6 else of.netid)
-    if found is None:
-        return None
-    status = _STATES.get(of.state) if of.netid == "tcp" else _psutil.CONN_NONE
-    # The kernel lists no socket without a port.
-    if status is None or not of.local_port:
-        return None
-    local, peer = _address(of.local, of.local_port), _address(of.peer, of.peer_port)
-    return (*found, local, peer, status)
+class _Shown:
+    """What psutil shows of sockets of these kinds."""
+
+    def __init__(self, kind: str) -> None:
+        kinds = {name: (family, type_) for name, family, type_ in _private._net_connections.tmap[kind]}
+        #: By the word of ss(8) and the family.
+        self.inet = {
+            (name.rstrip("6"), socket.AF_INET6 if name.endswith("6") else socket.AF_INET): found
+            for name, found in kinds.items()
+            if name != "unix"
+        }
+        self.unix = kinds.get("unix")
+
+    def connection(self, row: _Row) -> _Row | None:
+        """Family, type, addresses and status; None if psutil does not show the socket, or it is not wanted."""
+        _, _, _, netid, family, state, local, local_port, peer, peer_port, _ = row
+        found = self.inet.get((netid, family))
+        if found is None:
+            if self.unix is None or netid not in _UNIX_TYPES:
+                return None
+            # psutil finds no name with a space in the text.
+            path = (local or "").replace("\0", "@")
+            path = path if len(path.split()) == 1 else ""
+            return self.unix[0], _UNIX_TYPES[netid], path, "", _psutil.CONN_NONE
+        status = _STATES.get(state) if netid == "tcp" else _psutil.CONN_NONE
+        # The kernel lists no socket without a port.
+        if status is None or not local_port:
+            return None
+        return *found, _address(local, local_port), _address(peer, peer_port), status
+
+    def of_process(self, holders: list[_Row]) -> Iterator[_Row]:
+        """The connections of a socket that a process has, behind their descriptor: of a unix socket one for each."""
+        connection = self.connection(holders[0])
+        if connection is not None:
+            for row in holders if holders[0][3] in _UNIX_TYPES else holders[:1]:
+                yield -1 if row[1] is None else row[1], *connection
 
 
-def _sockets(orphans: bool) -> Iterator[_Socket]:
+def _sockets(orphans: bool) -> Iterator[_Row]:
     """The sockets of this network namespace."""
     own = os.stat("/proc/self/ns/net").st_ino
     table = sockets(_FIELDS, orphans=orphans)
-    for row in map(_Socket._make, zip(*(table[name].to_list() for name in _FIELDS))):
-        if row.netns in (own, None):
+    for row in zip(*(table[name].to_list() for name in _FIELDS)):
+        if row[-1] == own or row[-1] is None:
             yield row
-
-
-def _wanted(kind: str) -> dict[str, tuple[Any, Any]]:
-    return {name: (family, type_) for name, family, type_ in _private._net_connections.tmap[kind]}
 
 
 def net_connections(kind: str = "inet") -> list[Any]:
     """The connections of this machine: see ``psutil.net_connections``."""
     if elsewhere() or kind not in _private._net_connections.tmap:
         return _of_psutil(kind)
-    wanted = _wanted(kind)
-    found: set[Any] = set()
+    shown = _Shown(kind)
+    without: set[_Row] = set()
     # Of several processes that have a socket, psutil shows the last one.
-    last: dict[int, list[_Socket]] = {}
-    for one in _sockets(True):
-        if one.pid is None or one.inode is None:
-            found.update(_shown([one], wanted, _sconn))
+    last: dict[int, list[_Row]] = {}
+    for row in _sockets(True):
+        pid, inode = row[0], row[2]
+        if pid is None or inode is None:
+            connection = shown.connection(row)
+            if connection is not None:
+                without.add(_named(_sconn, (-1 if row[1] is None else row[1], *connection, pid)))
             continue
-        holders = last.setdefault(one.inode, [one])
-        if holders[0].pid == one.pid:
-            if holders[0] is not one:
-                holders.append(one)
-        elif (holders[0].pid or 0) < one.pid:
-            last[one.inode] = [one]
+        holders = last.get(inode)
+        if holders is None or holders[0][0] < pid:
+            last[inode] = [row]
+        elif holders[0][0] == pid:
+            holders.append(row)
+    found = list(without)
     for holders in last.values():
-        found.update(_shown(holders, wanted, _sconn))
-    return list(found)
-
-
-def _shown(holders: list[_Socket], wanted: dict[str, tuple[Any, Any]], kind: Any) -> Iterator[Any]:
-    """The connections of a socket that a process has: of a unix socket one for each descriptor."""
-    connection = _connection(holders[0], wanted)
-    if connection is None:
-        return
-    for one in holders if holders[0].netid in _UNIX_TYPES else holders[:1]:
-        fd = -1 if one.fd is None else one.fd
-        yield kind(fd, *connection, one.pid) if kind is _sconn else kind(fd, *connection)
+        pid = (holders[0][0],)
+        found.extend([_named(_sconn, one + pid) for one in shown.of_process(holders)])
+    return found
 
 
 def connections_by_process() -> dict[int, list[Any]]:
     """The connections of each process, by its pid, as ``Process.net_connections()`` has them."""
-    wanted = _wanted("inet")
-    by_socket: dict[tuple[int, int], list[_Socket]] = {}
-    for one in _sockets(False):
-        if one.pid is not None and one.inode is not None:
-            by_socket.setdefault((one.pid, one.inode), []).append(one)
-    found: dict[int, set[Any]] = {}
+    shown = _Shown("inet")
+    by_socket: dict[tuple[int, int], list[_Row]] = {}
+    for row in _sockets(False):
+        pid, inode = row[0], row[2]
+        if pid is not None and inode is not None:
+            by_socket.setdefault((pid, inode), []).append(row)
+    found: dict[int, list[Any]] = {}
     for (pid, _), holders in by_socket.items():
-        found.setdefault(pid, set()).update(_shown(holders, wanted, _pconn))
-    return {pid: list(connections) for pid, connections in found.items()}
+        found.setdefault(pid, []).extend([_named(_pconn, one) for one in shown.of_process(holders)])
+    return found
 
 
 def files_by_process() -> dict[int, list[Any]]:

@@ -48,13 +48,13 @@ impl Reader {
         if once && needs.contains(Fields::PRESSURE) {
             needs = (needs - Fields::PRESSURE) | Fields::PRESSURE_AVERAGES;
         }
-        let mut reader = Self::open_fields(needs, source)?;
+        let mut reader = Self::open_once(needs, source, once)?;
         if columns.iter().any(|column| column.counts_processes) {
             let waits = columns
                 .iter()
                 .any(|column| column.is_rate && column.counts_processes);
             // Without them the numbers of processes are not known.
-            reader.processes = open_processes(waits).ok();
+            reader.processes = open_processes(waits, once).ok();
             reader.waits = waits.then(fastproc::Baseline::default);
         }
         Ok(reader)
@@ -65,8 +65,17 @@ impl Reader {
     /// # Errors
     /// No cgroup hierarchy of version 2 is mounted, or the source cannot be used.
     pub fn open_fields(needs: Fields, source: Option<Source>) -> Result<Self, cgroups::Error> {
+        Self::open_once(needs, source, false)
+    }
+
+    fn open_once(
+        needs: Fields,
+        source: Option<Source>,
+        once: bool,
+    ) -> Result<Self, cgroups::Error> {
+        let builder = Cgroups::builder().fields(needs).source(source).once(once);
         Ok(Self {
-            cgroups: Cgroups::builder().fields(needs).source(source).open()?,
+            cgroups: builder.open()?,
             processes: None,
             waits: None,
             members: None,
@@ -135,11 +144,14 @@ impl Reader {
 }
 
 /// Opens what counts processes, and with `waits` how long they waited for a CPU.
-fn open_processes(waits: bool) -> Result<Collector, fastproc::Error> {
+fn open_processes(waits: bool, once: bool) -> Result<Collector, fastproc::Error> {
     use fastproc::Fields;
 
     if !waits {
-        return Collector::builder().fields(Fields::CGROUP).open();
+        return Collector::builder()
+            .fields(Fields::CGROUP)
+            .one_shot(once)
+            .open();
     }
     let fields = Fields::CGROUP | Fields::CPU;
     let collector = Collector::builder().fields(fields).open()?;

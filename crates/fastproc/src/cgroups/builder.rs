@@ -51,12 +51,16 @@ impl Source {
 
 by_name!(Source: Bpf, Service, Files; "bpf, service and files");
 
+/// The files of so many cgroups are read in the CPU time that it takes to load the program.
+const FEW: u32 = 50;
+
 /// The options of a collector of cgroups.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Builder {
     fields: Fields,
     source: Option<Source>,
+    once: bool,
     max_age: Duration,
     section: Duration,
     timeout: Option<Duration>,
@@ -68,6 +72,7 @@ impl Builder {
         Self {
             fields: Fields::empty(),
             source: None,
+            once: false,
             max_age: Duration::ZERO,
             section: SECTION,
             timeout: timeout(),
@@ -84,6 +89,12 @@ impl Builder {
     /// The only source to use. Default: `bpf` if it can be used, else a service if there is one, else `files`.
     pub fn source(mut self, source: Option<Source>) -> Self {
         self.source = source;
+        self
+    }
+
+    /// Whether there is only one snapshot. Then the files of a few cgroups are read by default: loading the program would cost more.
+    pub fn once(mut self, once: bool) -> Self {
+        self.once = once;
         self
     }
 
@@ -141,6 +152,7 @@ impl Builder {
             Some(Source::Bpf) => by_bpf()?,
             Some(Source::Service) => served(true)?,
             Some(Source::Files) => Reader::Files(Vec::new()),
+            None if self.once && expected <= FEW => Reader::Files(Vec::new()),
             None => by_bpf().unwrap_or_else(|error| {
                 refusal = Some(error);
                 served(false).unwrap_or_else(|_| Reader::Files(Vec::new()))

@@ -7,7 +7,7 @@ use super::{
     error::Error,
     gpu::Clients,
     groups::Fields,
-    object::{Bpf, Options, allocated_files},
+    object::{Bpf, Options, allocated_files, in_tables},
     procfs::Procfs,
     served::Served,
     tables::{Names, Owned},
@@ -173,7 +173,7 @@ impl Builder {
                 let first = self.once.then(|| served(false).ok()).flatten();
                 match first {
                     Some(served) => served,
-                    None if self.once && is_procfs_cheaper() => procfs()?,
+                    None if self.once && is_procfs_cheaper(self.fields) => procfs()?,
                     None => match by_bpf() {
                         Ok(reader) => reader,
                         Err(error) => {
@@ -198,19 +198,31 @@ impl Builder {
     }
 }
 
-/// Descriptors that can be read from `/proc` in the CPU time that it takes to load the program and to walk once.
-const CHEAPER: u32 = 800;
+/// Descriptors whose links and fdinfo `/proc` shows in the CPU time that it takes to load the program and to walk once.
+const CHEAPER: u32 = 1_800;
+/// Descriptors that can be counted in that time.
+const CHEAPER_COUNTS: u32 = 2_800;
+/// Descriptors, where the tables of sockets are read too.
+const CHEAPER_SOCKETS: u32 = 1_000;
 /// The same time as for a descriptor is needed for as many parts of a process.
 const OF_PROCESS: u32 = 4;
 
-/// Whether reading all files from `/proc` costs less than loading the program.
-fn is_procfs_cheaper() -> bool {
-    let processes = running_processes().unwrap_or(CHEAPER);
-    let files = allocated_files().unwrap_or(CHEAPER);
+/// Whether reading these fields of all files from `/proc` costs less than loading the program.
+fn is_procfs_cheaper(fields: Fields) -> bool {
+    let (most, listed) = if fields.contains(Fields::SOCKETS) {
+        (CHEAPER_SOCKETS, in_tables())
+    } else if fields.is_empty() {
+        (CHEAPER_COUNTS, 0)
+    } else {
+        (CHEAPER, 0)
+    };
+    let processes = running_processes().unwrap_or(most);
+    let files = allocated_files().unwrap_or(most);
     processes
         .saturating_mul(OF_PROCESS)
         .saturating_add(files)
-        .lt(&CHEAPER)
+        .saturating_add(listed)
+        .lt(&most)
 }
 
 #[doc(hidden)]

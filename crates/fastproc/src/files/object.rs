@@ -315,7 +315,7 @@ pub(super) fn allocated_files() -> Option<u32> {
 }
 
 /// The number of sockets in the tables of this network namespace, about.
-fn in_tables() -> u32 {
+pub(super) fn in_tables() -> u32 {
     let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
     let mut words = text.split_ascii_whitespace();
     let mut sum = 0_u32;
