@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import psutil as _psutil
 from psutil import _common, _pslinux
