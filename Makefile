@@ -273,6 +273,13 @@ test-python:
 python-pictures:
 	scripts/python-pictures docs/images
 
+## make bench-fleet    asks DuckDB about 50 made hosts, after make test-python: docs/history.md, Fleets; builds the release
+.PHONY: bench-fleet
+bench-fleet:
+	$(CARGO) build --release --locked -p fastproc-cli
+	$(CARGO) build --release --locked -p fastproc-history --example fleet
+	"$$(scripts/venv python/requirements.txt)/bin/python" -B python/tests/fleet.py --programs "$(TARGET)/release"
+
 ## make test-oldest    the tests of data frames with the oldest pandas, after make test-python
 .PHONY: test-oldest
 test-oldest:

@@ -105,7 +105,7 @@ def test_wrong_arguments_are_refused(history: Path, tmp_path: Path) -> None:
 
 def statements(folder: Path) -> list[str]:
     """The statements of the page, of this history and its last second."""
-    text = PAGE.read_text().replace(FOLDER, str(folder))
+    text = PAGE.read_text().split("\n## Fleets")[0].replace(FOLDER, str(folder))
     blocks = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return [statement for block in blocks for statement in block.split(";\n") if statement.strip()]
 
