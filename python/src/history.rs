@@ -34,6 +34,7 @@ static HOST: LazyLock<Column> = LazyLock::new(|| Column {
     unit: "",
     meaning: "The name of the host.",
     member: None,
+    group: 0,
 });
 
 /// A time.

@@ -1,5 +1,7 @@
 //! `fastproc cgroups`: the table of cgroups.
 
+mod past;
+
 use std::{
     collections::HashSet,
     io::{self, Write},
@@ -22,7 +24,7 @@ use crate::{
     NO,
     completed::lines,
     failure::Failure,
-    format::{Follows, Format, Layout, Rows},
+    format::{Follows, Format, Layout, RowWriter, Rows},
     output::{Output, OutputError},
     privileges,
     ps::selection::Pids,
@@ -40,7 +42,11 @@ Examples:
   fastproc cgroups --interval 1 --sort -cpu --filter 'cpu > 5 && path =~ kubepods'
       Show the busy ones of Kubernetes
   fastproc cgroups --fields path,memory,oom_kills --json
-      Write JSON for another program";
+      Write JSON for another program
+  fastproc cgroups --at 03:12 --sort -memory
+      Show those of a history: what had the memory at 03:12
+  fastproc cgroups --from 03:00 --to 03:20 --sort -cpu_time
+      Show what each did between the two, also those that were removed";
 
 fn long_help() -> String {
     let marks = |column: &Column| {
@@ -114,7 +120,7 @@ pub struct Args {
     tree: bool,
 
     /// Repeat at this interval, as in 2, 0.5 or 500ms, with shares and rates over it.
-    #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval, conflicts_with_all = ["at", "from"])]
     interval: Option<Duration>,
 
     /// Stop after N tables; the default is to continue until interrupted.
@@ -122,8 +128,11 @@ pub struct Args {
     count: Option<u64>,
 
     /// Read cgroups from this source.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["at", "from"])]
     source: Source,
+
+    #[command(flatten)]
+    times: past::Times,
 }
 
 /// Where cgroups are read from.
@@ -157,107 +166,100 @@ const ROOM_FOR_PATH: usize = 24;
 
 /// A value is known only over an interval.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} is known only over an interval: add --interval")]
-struct NeedsInterval(&'static str);
+#[error("{0} is known only over an interval: {1}")]
+struct NeedsInterval(&'static str, &'static str);
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let is_repeated = args.interval.is_some();
+    let window = args.times.asks_for_window()?;
+    let has_rates = is_repeated || window == Some(true);
     let options = &args.rows;
     let filter = options.filter_and(in_cgroups_of(&args.pid)?);
-    let shown = options.fields_or(|| columns::defaults(is_repeated));
+    let shown = options.fields_or(|| columns::defaults(has_rates));
     let named = options.sort.iter().flat_map(Sort::fields);
-    let named = named.chain(filter.iter().flat_map(Filter::fields));
-    let used: Vec<_> = shown.iter().copied().chain(named).collect();
-    if !is_repeated && let Some(filter) = &filter {
-        filter.check_for_one_snapshot()?;
+    let named: Vec<_> = named
+        .chain(filter.iter().flat_map(Filter::fields))
+        .collect();
+    let used: Vec<_> = shown.iter().chain(&named).copied().collect();
+    if !has_rates {
+        if let Some(filter) = &filter {
+            filter.check_for_one_snapshot()?;
+        }
+        if let Some(rate) = used.iter().find(|column| column.is_rate) {
+            let give = window.map_or("add --interval", |_| "give --from instead of --at");
+            return Err(NeedsInterval(rate.name, give).into());
+        }
     }
-    if !is_repeated && let Some(rate) = used.iter().find(|column| column.is_rate) {
-        return Err(NeedsInterval(rate.name).into());
+    if let Some(window) = window {
+        past::check(window, options.fields.iter().chain(&named).copied())?;
     }
-    let by_default: Sort = if is_repeated { "-cpu" } else { "-memory" }.parse()?;
+    let by_default: Sort = if has_rates { "-cpu" } else { "-memory" }.parse()?;
     let columns: Vec<_> = used.iter().copied().chain(by_default.fields()).collect();
-    let pick = options.sort.as_ref().unwrap_or(&by_default);
-    let tree = args.tree.then(HashSet::new);
-    let mut reader = Reader::open(&columns, args.source.kind(), !is_repeated)?;
-    privileges::drop()?;
     let format = options.written.format();
-    let mut redraw = Redraw::new(is_repeated && format == Format::Table);
-    let is_default = options.fields.is_empty();
-    let mut layout = Layout {
+    let redraw = Redraw::new(is_repeated && format == Format::Table);
+    let layout = Layout {
         headings: !options.written.no_headers,
-        may_drop: is_default,
+        may_drop: options.fields.is_empty(),
         room_for_last: ROOM_FOR_PATH,
         follows: Follows::after(redraw.as_ref()),
         no_formulas: options.written.no_formulas,
         ..Layout::new(shown.into_iter().map(Into::into).collect())
     };
-    let mut writer = None;
-    let has_total = format == Format::Table && !options.written.no_headers;
-    let mut lookup = Lookup::default();
+    let mut screen = Screen {
+        options,
+        filter,
+        pick: options.sort.clone().unwrap_or(by_default),
+        tree: args.tree.then(HashSet::new),
+        layout,
+        writer: None,
+        redraw,
+        lookup: Lookup::default(),
+        output: Output::default(),
+    };
+    let any = if window.is_some() {
+        let past = args.times.read(&columns, options.quiet)?;
+        privileges::drop()?;
+        screen.show(past.rows(), past.document(), None)?
+    } else {
+        watch(args, &columns, &mut screen)?
+    };
+    Ok(if any {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NO)
+    })
+}
+
+/// Shows the cgroups of now, once or at every interval. Returns whether there was a row.
+fn watch(args: &Args, columns: &[&Column], screen: &mut Screen<'_>) -> Result<bool, Failure> {
+    let is_repeated = args.interval.is_some();
+    let mut reader = Reader::open(columns, args.source.kind(), !is_repeated)?;
+    privileges::drop()?;
+    let options = screen.options;
     if !options.quiet {
-        warn(reader.cgroups(), format);
+        warn(reader.cgroups(), options.written.format());
     }
     let mut any = false;
-    let mut output = Output::default();
     let mut due = Instant::now();
     let mut left_out = 0;
     for times in 0.. {
         reader.read()?;
         let last = reader.cgroups().last();
         // The totals that are drawn in place tell it, and other text would disturb the drawing.
-        let is_told = options.quiet || times > 0 && has_total && redraw.is_some();
+        let is_told = options.quiet || times > 0 && screen.has_total() && screen.redraw.is_some();
         if let Some(count) = more(&mut left_out, last.left_out()).filter(|_| !is_told) {
             say_left_out(count);
         }
         if times > 0 || !is_repeated {
-            let mut rows = reader.rows();
-            let sort = options.sort.as_ref().or((!args.tree).then_some(pick));
-            rows.arrange(sort, tree.as_ref(), filter.as_ref());
-            let total = has_total.then(|| rows.total());
-            let mut top = options.top.unwrap_or(usize::MAX);
-            if args.tree && options.top.is_some() {
-                rows.keep_first(pick, top);
-                top = usize::MAX;
-            }
-            let writer = writer.get_or_insert_with(|| {
-                if is_default && format == Format::Table && !rows.is_empty() {
-                    layout.columns.retain(|column| {
-                        let mut values = rows.iter();
-                        values.any(|row| column.field.value(row, &mut lookup).kind().is_some())
-                    });
-                }
-                format.writer(layout.clone())
-            });
-            any |= !rows.is_empty() && top > 0;
-            let room = redraw.as_ref().map_or(usize::MAX, Redraw::rows);
-            let shown = Rows {
-                document: format!(
-                    r#"{{"source":"{}","boottime_ns":{},"left_out":{},"cgroups":["#,
-                    reader.cgroups().source(),
-                    last.began_ns(),
-                    last.left_out(),
-                ),
-                boottime_ns: is_repeated.then(|| last.began_ns()),
-                shown: Box::new(rows.iter().copied().take(top.min(room))),
-            };
-            let mut table = Vec::new();
-            let to: &mut dyn Write = if redraw.is_some() {
-                &mut table
-            } else {
-                &mut output
-            };
-            let written = writer.write(shown, &mut lookup, to);
-            written.map_err(OutputError::from)?;
-            let written = match (&mut redraw, total) {
-                (Some(redraw), total) => redraw.draw(&table, total.as_deref(), &mut output),
-                (None, Some(total)) if terminal::is_standard_output() => {
-                    writeln!(output, "\n{total}")
-                }
-                _ => Ok(()),
-            };
-            written.map_err(OutputError::from)?;
-            output.finish()?;
+            let document = format!(
+                r#"{{"source":"{}","boottime_ns":{},"left_out":{},"cgroups":["#,
+                reader.cgroups().source(),
+                last.began_ns(),
+                last.left_out(),
+            );
+            let boottime_ns = is_repeated.then(|| last.began_ns());
+            any |= screen.show(reader.rows(), document, boottime_ns)?;
             if Some(times) == args.count {
                 break;
             }
@@ -270,11 +272,82 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         due = due.max(now);
         frozen::sleep(due - now);
     }
-    Ok(if any {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(NO)
-    })
+    Ok(any)
+}
+
+/// Shows rows.
+struct Screen<'o> {
+    options: &'o Options<columns::Cgroups>,
+    filter: Option<Filter>,
+    /// Which rows come first.
+    pick: Sort,
+    tree: Option<HashSet<u64>>,
+    layout: Layout<columns::Cgroups>,
+    writer: Option<Box<dyn RowWriter<columns::Cgroups>>>,
+    redraw: Option<Redraw>,
+    lookup: Lookup,
+    output: Output,
+}
+
+impl Screen<'_> {
+    fn has_total(&self) -> bool {
+        let written = &self.options.written;
+        written.format() == Format::Table && !written.no_headers
+    }
+
+    /// Returns whether there are any.
+    fn show(
+        &mut self,
+        mut rows: columns::Rows<'_>,
+        document: String,
+        boottime_ns: Option<u64>,
+    ) -> Result<bool, Failure> {
+        let (options, format) = (self.options, self.options.written.format());
+        let sort = options.sort.as_ref();
+        let sort = sort.or(self.tree.is_none().then_some(&self.pick));
+        rows.arrange(sort, self.tree.as_ref(), self.filter.as_ref());
+        let total = self.has_total().then(|| rows.total());
+        let mut top = options.top.unwrap_or(usize::MAX);
+        if self.tree.is_some() && options.top.is_some() {
+            rows.keep_first(&self.pick, top);
+            top = usize::MAX;
+        }
+        let lookup = &mut self.lookup;
+        let writer = self.writer.get_or_insert_with(|| {
+            if self.layout.may_drop && format == Format::Table && !rows.is_empty() {
+                self.layout.columns.retain(|column| {
+                    let mut values = rows.iter();
+                    values.any(|row| column.field.value(row, lookup).kind().is_some())
+                });
+            }
+            format.writer(self.layout.clone())
+        });
+        let any = !rows.is_empty() && top > 0;
+        let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
+        let shown = Rows {
+            document,
+            boottime_ns,
+            shown: Box::new(rows.iter().copied().take(top.min(room))),
+        };
+        let mut table = Vec::new();
+        let to: &mut dyn Write = if self.redraw.is_some() {
+            &mut table
+        } else {
+            &mut self.output
+        };
+        let written = writer.write(shown, lookup, to);
+        written.map_err(OutputError::from)?;
+        let written = match (&mut self.redraw, total) {
+            (Some(redraw), total) => redraw.draw(&table, total.as_deref(), &mut self.output),
+            (None, Some(total)) if terminal::is_standard_output() => {
+                writeln!(self.output, "\n{total}")
+            }
+            _ => Ok(()),
+        };
+        written.map_err(OutputError::from)?;
+        self.output.finish()?;
+        Ok(any)
+    }
 }
 
 /// A process that is in no cgroup of version 2.

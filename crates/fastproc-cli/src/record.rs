@@ -206,11 +206,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         match collector.snapshot() {
             Ok(snapshot) => {
                 let row = machine.row(&snapshot);
+                let cgroups = cgroups.as_mut().map_or_else(Vec::new, Hierarchy::rows);
                 let look = Look {
                     moment,
                     snapshot: &snapshot,
                     machine: &row,
-                    cgroups: cgroups.as_mut().map_or(&[], Hierarchy::rows),
+                    cgroups: &cgroups,
                 };
                 session.push(&look, &mut texts);
                 has_failed = false;

@@ -3,7 +3,10 @@
 
 use std::sync::LazyLock;
 
-use fastproc::schema::{self, Field, Structure, Unit};
+use fastproc::{
+    cgroups,
+    schema::{self, Field, Structure, Unit},
+};
 
 /// The type of a column: one that the weakest engine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct Column {
     pub meaning: &'static str,
     /// The member of the record that it holds, if it is one.
     pub member: Option<Field>,
+    /// The group of fields of the member, as its bit; 0 if records always have it.
+    pub group: u32,
 }
 
 /// A table.
@@ -60,6 +65,7 @@ fn columns(own: &[Own], structure: &Structure, members: &[(&'static str, &str)])
         unit: own_unit(own.0),
         meaning: own.2,
         member: None,
+        group: 0,
     });
     let members = members.iter().map(|(name, path)| {
         let field = fields.iter().find(|field| field.path == *path);
@@ -73,15 +79,30 @@ fn columns(own: &[Own], structure: &Structure, members: &[(&'static str, &str)])
             Unit::Bytes => "bytes",
             _ => "",
         };
+        let mut member = field.clone();
+        if field.path == "pids.max" {
+            // As the limits that may be unknown.
+            member.unknown = Some(cgroups::record::UNLIMITED);
+        }
         Column {
             name,
             kind,
             unit,
             meaning: field.doc,
-            member: Some(field.clone()),
+            group: group_of(structure, field),
+            member: Some(member),
         }
     });
     own.chain(members).collect()
+}
+
+fn group_of(structure: &Structure, field: &Field) -> u32 {
+    if !std::ptr::eq(structure, cgroups::record::SCHEMA) {
+        return field.group.map_or(0, |group| group.bits());
+    }
+    let name = field.path.split('.').next().unwrap_or_default();
+    let group = cgroups::Fields::from_name(&name.to_uppercase());
+    group.map_or(0, |group| group.bits())
 }
 
 /// The unit in which the name of a column ends.
@@ -440,88 +461,51 @@ pub static MACHINE: LazyLock<Table> = LazyLock::new(|| Table {
 /// A row for each cgroup that changed in a second. `whole` in [`MACHINE`] says when all have one.
 pub static CGROUPS: LazyLock<Table> = LazyLock::new(|| Table {
     name: "cgroups",
-    meaning: "A cgroup that changed in this second, with all below it.",
+    meaning: "A cgroup that changed in this second, with all below it. A limit that is not set is null.",
     columns: columns(
         &[
             ("path", Kind::Text, "Its path below the mount."),
-            ("id", Kind::Number, "The inode number of its directory."),
             (
                 "gone",
                 Kind::Number,
                 "1 at the first walk without it; all values are null.",
             ),
-            (
-                "populated",
-                Kind::Number,
-                "1 if it or one below it has a process.",
-            ),
-            (
-                "usage_ns",
-                Kind::Number,
-                "CPU time of it and all below it, since it was made.",
-            ),
-            ("user_ns", Kind::Number, "The same in user mode."),
-            ("system_ns", Kind::Number, "The same in kernel mode."),
-            (
-                "periods",
-                Kind::Number,
-                "Periods in which its limit of CPU time was enforced.",
-            ),
-            (
-                "throttled",
-                Kind::Number,
-                "Periods in which it was throttled.",
-            ),
-            ("throttled_ns", Kind::Number, "Time that it was throttled."),
-            (
-                "memory_bytes",
-                Kind::Number,
-                "Memory in use: `memory.current`.",
-            ),
-            ("swap_bytes", Kind::Number, "Swap in use."),
-            (
-                "oom_kills",
-                Kind::Number,
-                "Processes that were killed because memory was short.",
-            ),
-            ("processes", Kind::Number, "Processes and threads."),
-            ("read_bytes", Kind::Number, "Bytes read from devices."),
-            ("write_bytes", Kind::Number, "Bytes written to devices."),
-            ("reads", Kind::Number, "Reads from devices."),
-            ("writes", Kind::Number, "Writes to devices."),
-            (
-                "cpu_some_ns",
-                Kind::Number,
-                "Time in which some task waited for a CPU.",
-            ),
-            (
-                "cpu_full_ns",
-                Kind::Number,
-                "Time in which all tasks waited for a CPU.",
-            ),
-            (
-                "memory_some_ns",
-                Kind::Number,
-                "Time in which some task waited for memory.",
-            ),
-            (
-                "memory_full_ns",
-                Kind::Number,
-                "Time in which all tasks waited for memory.",
-            ),
-            (
-                "io_some_ns",
-                Kind::Number,
-                "Time in which some task waited for I/O.",
-            ),
-            (
-                "io_full_ns",
-                Kind::Number,
-                "Time in which all tasks waited for I/O.",
-            ),
         ],
-        schema::RECORD,
-        &[],
+        cgroups::record::SCHEMA,
+        &[
+            ("id", "identity.id"),
+            ("populated", "identity.populated"),
+            ("frozen", "identity.frozen"),
+            ("descendants", "identity.descendants"),
+            ("dying_descendants", "identity.dying_descendants"),
+            ("usage_ns", "cpu.usage_ns"),
+            ("user_ns", "cpu.user_ns"),
+            ("system_ns", "cpu.system_ns"),
+            ("periods", "cpu.periods"),
+            ("throttled", "cpu.throttled"),
+            ("throttled_ns", "cpu.throttled_ns"),
+            ("quota_ns", "cpu.quota_ns"),
+            ("period_ns", "cpu.period_ns"),
+            ("weight", "cpu.weight"),
+            ("memory_bytes", "memory.current"),
+            ("memory_peak_bytes", "memory.peak"),
+            ("memory_high_bytes", "memory.high"),
+            ("memory_max_bytes", "memory.max"),
+            ("swap_bytes", "memory.swap_current"),
+            ("oom_kills", "memory.oom_kills"),
+            ("processes", "pids.current"),
+            ("processes_max", "pids.max"),
+            ("read_bytes", "io.rbytes"),
+            ("write_bytes", "io.wbytes"),
+            ("reads", "io.rios"),
+            ("writes", "io.wios"),
+            ("cpu_some_ns", "pressure.cpu_some_ns"),
+            ("cpu_full_ns", "pressure.cpu_full_ns"),
+            ("memory_some_ns", "pressure.memory_some_ns"),
+            ("memory_full_ns", "pressure.memory_full_ns"),
+            ("io_some_ns", "pressure.io_some_ns"),
+            ("io_full_ns", "pressure.io_full_ns"),
+        ],
     ),
     order: &["id", "time"],
 });

@@ -1,15 +1,19 @@
 //! The fields that a history keeps: those whose values follow from what its tables have.
 
 use fastproc::{
-    Baseline, Cmdline, Host, Snapshot, SnapshotStats, SourceKind, Table,
+    Cmdline, Host, Snapshot, SnapshotStats, SourceKind, Table,
+    cgroups::{Baseline, Recorded, record as cgroup},
     container::{Labels, Origin},
     difference::Ended,
     exits::Exit,
     record::{ExitRecord, Record},
     words_mut,
 };
-use fastproc_columns::{FIELDS, Field, Lookup, Row};
-use fastproc_history::read::{groups, restored, restored_exit};
+use fastproc_columns::{FIELDS, Field, Lookup, Row, Subject, cgroups};
+use fastproc_history::{
+    read::{groups, restored, restored_cgroup, restored_exit},
+    table::CGROUPS,
+};
 
 use crate::{failure::Failure, paragraphs};
 
@@ -33,9 +37,16 @@ pub struct NotKept {
 }
 
 /// Checks that a history has all of these fields.
-pub fn check(mut fields: impl Iterator<Item = &'static Field>, of: Of) -> Result<(), Failure> {
-    let kept = kept(of, &Host::read()?);
-    let is_kept = |field: &Field| kept.iter().any(|kept| kept.name == field.name);
+pub fn check(fields: impl Iterator<Item = &'static Field>, of: Of) -> Result<(), Failure> {
+    check_in(&kept(of, &Host::read()?), fields)
+}
+
+/// Checks that these fields are among those that are kept.
+pub fn check_in<S: Subject>(
+    kept: &[&Field<S>],
+    mut fields: impl Iterator<Item = &'static Field<S>>,
+) -> Result<(), Failure> {
+    let is_kept = |field: &Field<S>| kept.iter().any(|kept| kept.name == field.name);
     let Some(field) = fields.find(|field| !is_kept(field)) else {
         return Ok(());
     };
@@ -77,6 +88,17 @@ pub fn kept(of: Of, host: &Host) -> Vec<&'static Field> {
     FIELDS.iter().filter(is_kept).collect()
 }
 
+/// The fields of cgroups that a history has: at a time, or over a window.
+pub fn kept_of_cgroups(window: bool) -> Vec<&'static cgroups::Column> {
+    let tries: Vec<Try> = (0..8).map(Try::new).collect();
+    let is_kept = |column: &&cgroups::Column| {
+        let shown = |try_: &Try, is_other| try_.of_cgroup(column, is_other, window);
+        let counts = column.counts_processes && !column.is_rate;
+        counts || judge(&tries, shown) == Some(true)
+    };
+    cgroups::COLUMNS.iter().filter(is_kept).collect()
+}
+
 /// `None` if the value of a field follows from what is not kept; otherwise whether it is ever known.
 fn judge(tries: &[Try], mut shown: impl FnMut(&Try, bool) -> [Vec<u8>; 2]) -> Option<bool> {
     let mut is_known = false;
@@ -96,7 +118,7 @@ struct Try {
 }
 
 /// Cgroups from which all follows that a cgroup may say.
-const CGROUPS: [&str; 3] = [
+const CGROUP_PATHS: [&str; 3] = [
     "/system.slice/ssh.service",
     "/machine.slice/machine-a.scope",
     "/kubepods.slice/kubepods-pod0a1b2c3d_0a1b_0a1b_0a1b_0a1b2c3d4e5f.slice/cri-containerd-\
@@ -132,7 +154,7 @@ impl Try {
         let mut lookup = Lookup::recorded(host.clone(), 1 << 30);
         lookup.now_ns = u64::MAX / 2;
         lookup.details.keep_cmdline(pid, start_ns, b"a\0b\0");
-        let path = CGROUPS[self.seed as usize % CGROUPS.len()].as_bytes();
+        let path = CGROUP_PATHS[self.seed as usize % CGROUP_PATHS.len()].as_bytes();
         lookup.details.keep_cgroup(cgroup_id, path);
         if let Some(container) = Origin::from_cgroup(path).container {
             let mut labels = Labels::default();
@@ -179,7 +201,7 @@ impl Try {
         };
         let stats = SnapshotStats::recorded(SourceKind::Procfs, lookup.now_ns, <_>::default());
         let snapshot = Snapshot::recorded(table, stats);
-        let before = Baseline::default();
+        let before = fastproc::Baseline::default();
         let before = with_change.then_some(&before);
         let row = Row::all(&snapshot, before, false).next();
         row.map_or_else(<_>::default, |row| texts(field, &row, &mut lookup))
@@ -199,9 +221,36 @@ impl Try {
         let row = Row::ended(Ended::whole(&exit).change(&record), Some(line));
         texts(field, &row, &mut lookup)
     }
+
+    fn of_cgroup(
+        &self,
+        column: &cgroups::Column,
+        is_other: bool,
+        with_change: bool,
+    ) -> [Vec<u8>; 2] {
+        let mut record = cgroup::Record::default();
+        self.fill(words_mut(&mut record), &restored_cgroup(), is_other);
+        record.identity.groups = CGROUPS.columns.iter().fold(0, |all, of| all | of.group);
+        let recorded = |record: cgroup::Record, began_ns| {
+            let mut recorded = Recorded::new(began_ns);
+            recorded.add(record, CGROUP_PATHS[0].as_bytes());
+            recorded
+        };
+        let mut zero = cgroup::Record::default();
+        zero.identity = record.identity;
+        zero.cpu.set_periods(Some(0));
+        zero.cpu.set_throttled(Some(0));
+        let mut before = Baseline::default();
+        before.set(recorded(zero, 0).snapshot());
+        let recorded = recorded(record, 1 << 40);
+        let before = with_change.then_some(&before);
+        let rows = cgroups::Rows::new(recorded.snapshot(), before, None);
+        let row = rows.get(0);
+        row.map_or_else(<_>::default, |row| texts(column, row, &mut <_>::default()))
+    }
 }
 
-fn texts(field: &Field, row: &Row<'_>, lookup: &mut Lookup) -> [Vec<u8>; 2] {
+fn texts<S: Subject>(field: &Field<S>, row: &S::Row<'_>, lookup: &mut S::Lookup) -> [Vec<u8>; 2] {
     let (mut csv, mut table) = (Vec::new(), Vec::new());
     field.value(row, lookup).write_for_csv(field.unit, &mut csv);
     field.write_for_table(row, lookup, &mut table);
@@ -245,6 +294,28 @@ mod tests {
              minflt_per_second majflt_per_second nvcsw nivcsw vmhwm read_bytes write_bytes read_bytes_per_second \
              write_bytes_per_second rchar wchar user ruser group rgroup euid ruid egid rgid cgroup cgroup_id unit slice \
              container container_name pod pod_uid namespace image runtime machine"
+        );
+    }
+
+    #[test]
+    fn fields_of_cgroups_are_kept_but_for_lines_of_memory_stat() {
+        let names = |window| {
+            let kept = kept_of_cgroups(window);
+            let names: Vec<_> = kept.iter().map(|column| column.name).collect();
+            names.join(" ")
+        };
+        let moment = "cpu_time user_time system_time throttled_time nr_throttled cpu_weight cpu_limit memory swap memory_peak \
+                      memory_max memory_high memory_used oom_kills read write processes own_processes tasks tasks_max \
+                      descendants dying populated frozen id depth name path";
+        assert_eq!(names(false), moment);
+        let window = names(true);
+        let more: Vec<_> = window
+            .split(' ')
+            .filter(|name| !moment.split(' ').any(|of| of == *name))
+            .collect();
+        assert_eq!(
+            more.join(" "),
+            "cpu throttled read_bytes_per_second write_bytes_per_second cpu_some cpu_full memory_some memory_full io_some io_full"
         );
     }
 }

@@ -1,21 +1,32 @@
 //! What was recorded, and what is shown of it.
 
 use std::{
-    collections::BTreeMap, os::unix::process::CommandExt, path::Path, process::Command,
+    collections::BTreeMap,
+    fs,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command},
+    thread,
     time::Duration,
 };
 
-use fastproc::{Collector, Host, Snapshot};
-use fastproc_columns::{Field, Lookup, Row};
+use fastproc::{Collector, Fields, Host, Snapshot};
+use fastproc_columns::{
+    Field, Lookup, Row,
+    cgroups::{self, Members, Rows},
+};
 use fastproc_history::{
     folder::Folder,
     read::{History, groups},
-    recorder::{Bounds, Cell, EVERYWHERE, Kept, Lines, Live, Look, Moment, Session},
+    recorder::{
+        Bounds, Cell, EVERYWHERE, Hierarchy, Kept, Lines, Live, Look, Moment, Row as Recorded,
+        Session,
+    },
     table::MACHINE,
 };
 use fastproc_testbed::Folder as Temporary;
 
-use super::fields::{Of, kept};
+use super::fields::{Of, kept, kept_of_cgroups};
 
 const SECOND: i64 = 1_000_000;
 
@@ -52,7 +63,7 @@ impl Recorder {
     }
 
     /// Records a snapshot as of the next second.
-    fn push(&mut self, snapshot: &Snapshot<'_>) -> Moment {
+    fn push(&mut self, snapshot: &Snapshot<'_>, cgroups: &[(i64, Recorded)]) -> Moment {
         self.now += SECOND;
         let moment = Moment {
             wall: self.now,
@@ -78,7 +89,7 @@ impl Recorder {
             moment,
             snapshot,
             machine: &machine,
-            cgroups: &[],
+            cgroups,
         };
         self.session.push(&look, &mut self.texts);
         moment
@@ -112,6 +123,17 @@ fn all(snapshot: &Snapshot<'_>, fields: &[&'static Field], lookup: &mut Lookup) 
     all
 }
 
+/// Starts a process, and waits until it shows its arguments.
+fn child() -> Child {
+    let child = Command::new("sleep").arg0("a  b\\").arg("30").spawn();
+    let child = child.expect("sleep is there");
+    let line = format!("/proc/{}/cmdline", child.id());
+    while fs::read(&line).is_ok_and(|line| line.is_empty()) {
+        thread::yield_now();
+    }
+    child
+}
+
 #[test]
 fn each_field_is_shown_as_it_was_in_the_snapshot_that_was_recorded() {
     let folder = Temporary::new("history");
@@ -125,12 +147,9 @@ fn each_field_is_shown_as_it_was_in_the_snapshot_that_was_recorded() {
     let mut recorder = Recorder::begin(&folder, now);
     let mut expected = Vec::new();
     for round in 0..4 {
-        let child = || Command::new("sleep").arg0("a  b\\").arg("30").spawn();
-        let mut children: Vec<_> = (0..round * 5)
-            .map(|_| child().expect("sleep is there"))
-            .collect();
+        let mut children: Vec<_> = (0..round * 5).map(|_| child()).collect();
         let snapshot = collector.snapshot().expect("a snapshot");
-        let moment = recorder.push(&snapshot);
+        let moment = recorder.push(&snapshot, &[]);
         let mut lookup = Lookup::new(&host, true).expect("/proc is there");
         lookup.set_clock(&snapshot);
         lookup.boot_seconds = moment.boot_time().div_euclid(SECOND);
@@ -162,5 +181,51 @@ fn each_field_is_shown_as_it_was_in_the_snapshot_that_was_recorded() {
         assert!(differ.is_empty(), "{differ:#?}");
         let pids = |of: &Shown| of.keys().filter(|(_, name)| *name == "pid").count();
         assert_eq!(pids(&found), pids(&expected));
+    }
+}
+
+type OfCgroups = BTreeMap<(String, &'static str), String>;
+
+fn all_of_cgroups(rows: &Rows<'_>) -> OfCgroups {
+    let mut all = OfCgroups::new();
+    for row in rows.iter() {
+        for column in kept_of_cgroups(false) {
+            let (mut lookup, mut text) = (cgroups::Lookup::default(), Vec::new());
+            let value = column.value(row, &mut lookup);
+            value.write_for_csv(column.unit, &mut text);
+            let path = String::from_utf8_lossy(row.cgroup.path()).into_owned();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            all.insert((path, column.name), text);
+        }
+    }
+    all
+}
+
+#[test]
+fn each_field_of_a_cgroup_is_shown_as_it_was_in_the_snapshot_that_was_recorded() {
+    let folder = Temporary::new("history-cgroups");
+    let mut collector = Collector::builder()
+        .fields(groups())
+        .open()
+        .expect("/proc is there");
+    let mut hierarchy = Hierarchy::open(true).expect("cgroups are mounted");
+    let mut recorder = Recorder::begin(&folder, Moment::now().wall / SECOND * SECOND);
+    let mut expected = Vec::new();
+    for _ in 0..3 {
+        let rows = hierarchy.rows();
+        let snapshot = collector.snapshot().expect("a snapshot");
+        let moment = recorder.push(&snapshot, &rows);
+        let members = Members::new(&snapshot, None);
+        let rows = Rows::new(hierarchy.last(), None, members.as_ref());
+        expected.push((moment.wall, all_of_cgroups(&rows)));
+    }
+    recorder.end();
+    let mut history = History::open(&folder, None).expect("a history");
+    for (time, expected) in expected {
+        let cgroups = history.cgroups_at(time).expect("it was recorded");
+        let processes = history.at(time, Fields::CGROUP).expect("it was recorded");
+        let members = Members::new(&processes.snapshot(), None);
+        let rows = Rows::new(cgroups.snapshot(), None, members.as_ref());
+        assert_eq!(all_of_cgroups(&rows), expected);
     }
 }

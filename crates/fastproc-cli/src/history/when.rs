@@ -5,10 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fastproc_columns::parse_instant;
+use fastproc_columns::{number, parse_instant};
 use fastproc_history::{
     folder::USUAL,
-    read::{Error, History},
+    read::{Error, History, shown},
 };
 
 use crate::failure;
@@ -84,6 +84,35 @@ impl When {
     pub fn times(&self) -> Option<(i64, i64)> {
         let to = self.to.unwrap_or(i64::MAX / SECOND / 2);
         Some((self.from? * SECOND, to * SECOND))
+    }
+}
+
+/// Of when something is, as members of JSON: `,"from":"…","time":"…"`. Times are in microseconds since 1970.
+pub fn dated(from: Option<i64>, time: i64) -> String {
+    let mut text = Vec::new();
+    for (name, time) in [("from", from), ("time", Some(time))] {
+        if let Some(time) = time {
+            text.extend_from_slice(format!(r#","{name}":""#).as_bytes());
+            number::write_date(time.div_euclid(SECOND), &mut text);
+            text.push(b'"');
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Says which parts of a window were not recorded. It was to begin at `from`, and begins at `first`.
+pub fn tell_gaps(from: i64, first: i64, gaps: &[(i64, i64)]) {
+    if first > from {
+        let (from, first) = (shown(from), shown(first));
+        tell(&format!(
+            "nothing was recorded at {from}; this begins at {first}"
+        ));
+    }
+    for (before, after) in gaps {
+        let (before, after) = (shown(*before), shown(*after));
+        tell(&format!(
+            "nothing was recorded between {before} and {after}"
+        ));
     }
 }
 

@@ -2,14 +2,14 @@
 
 use fastproc::{Fields, Host};
 use fastproc_columns::{Field, Lookup};
-use fastproc_history::read::{Moment, Window, shown};
+use fastproc_history::read::{Moment, Window};
 
 use super::{args::Args, plan::UsageError, screen::Screen};
 use crate::{
     failure::Failure,
     history::{
         fields::{self, Of},
-        when::{SECOND, tell, tell_damage},
+        when::{SECOND, tell, tell_damage, tell_gaps},
     },
 };
 
@@ -94,20 +94,7 @@ pub fn check(
 
 /// Says what the sums of a window lack.
 fn tell_lacks(window: &Window, from: i64) {
-    if window.first.time > from {
-        let first = shown(window.first.time);
-        tell(&format!(
-            "nothing was recorded at {}; this begins at {first}",
-            shown(from)
-        ));
-    }
-    for (before, after) in &window.gaps {
-        tell(&format!(
-            "nothing was recorded between {} and {}",
-            shown(*before),
-            shown(*after)
-        ));
-    }
+    tell_gaps(from, window.first.time, &window.gaps);
     match window.lost_exits {
         Some(0) => {}
         Some(lost) => tell(&format!(

@@ -6,10 +6,9 @@ use std::{
 };
 
 use fastproc::{Collector, Snapshot};
-use fastproc_columns::number;
 use fastproc_history::read::shown;
 
-use crate::paragraphs::Counted;
+use crate::{history::when::dated, paragraphs::Counted};
 
 /// Why a better source is not used, if it is not: the first line of the first refusal.
 pub fn fallback(collector: &Collector) -> Option<String> {
@@ -59,19 +58,8 @@ impl Summary<'_> {
             stats.missed,
             self.snapshot.len(),
         );
-        let (from, time) = self.past.unzip();
-        for (name, time) in [("from", from.flatten()), ("time", time)] {
-            if let Some(time) = time {
-                let mut date = Vec::new();
-                number::write_date(time.div_euclid(1_000_000), &mut date);
-                text.extend([
-                    r#",""#,
-                    name,
-                    r#"":""#,
-                    &String::from_utf8_lossy(&date),
-                    r#"""#,
-                ]);
-            }
+        if let Some((from, time)) = self.past {
+            text += &dated(from, time);
         }
         let some = |number: u32| Some(u64::from(number)).filter(|&number| number > 0);
         let lost = self.ended.map(|_| stats.lost_exits);

@@ -95,6 +95,29 @@ fn a_window_has_rates_and_sums_that_are_less_than_those_of_the_whole_life() {
 }
 
 #[test]
+fn cgroups_of_a_time_have_totals_and_those_of_a_window_shares() {
+    let history = Recorded::new();
+    let last = history.last();
+    let cgroups = |arguments: &[&str]| -> Value {
+        let arguments = [&["cgroups", "--json"], arguments].concat();
+        serde_json::from_str(&output(&history.looking(&arguments))).expect("JSON")
+    };
+    let moment = cgroups(&["--at", &last]);
+    assert_eq!(moment["time"], last.as_str());
+    let window = cgroups(&["--from", "2000-01-01", "--quiet"]);
+    for (of, key) in [(&moment, "cpu_time_ns"), (&window, "cpu")] {
+        let rows = of["cgroups"].as_array().expect("a list");
+        let root = rows.iter().find(|row| row["path"] == "/");
+        assert!(root.expect("the root has a row")[key].is_number(), "{of}");
+    }
+    let table = output(&history.looking(&["cgroups", "--at", &last, "--tree", "--top", "3"]));
+    assert!(table.trim_start().starts_with("TIME "), "{table}");
+    let csv = ["--fields", "path,processes", "--format", "csv"];
+    let csv = output(&history.looking(&[&["cgroups", "--at", &last], &csv[..]].concat()));
+    assert!(csv.starts_with("path,processes\n/"), "{csv}");
+}
+
+#[test]
 fn the_command_refuses_fields_and_times_that_a_history_lacks() {
     let history = Recorded::new();
     for (arguments, expected) in [
@@ -137,6 +160,14 @@ fn the_command_refuses_fields_and_times_that_a_history_lacks() {
             "the time of --to is not later than that of --from",
         ),
         (&["exits"], "--history needs a time; give --from"),
+        (
+            &["cgroups", "--at", "-1s", "--fields", "path,anon"],
+            "the history does not keep anon; it has these fields:",
+        ),
+        (
+            &["cgroups", "--at", "-1s", "--sort", "-cpu"],
+            "cpu is known only over an interval: give --from instead of --at",
+        ),
         (
             &["exits", "--from", "-1h", "--fields", "rss"],
             "the history does not keep rss",

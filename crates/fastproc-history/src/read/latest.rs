@@ -1,14 +1,14 @@
-//! The last row of each process at a time.
+//! The last row of each process, or of each cgroup, at a time.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
 use super::{Error, history::History, record::Members};
 use crate::{rows::Rows, table::Table};
 
-/// A process: its id and its start.
+/// A process: its id and its start. Or a cgroup: its id and 0.
 pub(super) type Key = (i64, i64);
 
-/// What is known of a process at a time.
+/// What is known of it at a time.
 #[derive(Debug)]
 pub(super) struct Latest<T> {
     /// Its last row, if it has one, in microseconds since 1970.
@@ -29,13 +29,13 @@ impl<T> Default for Latest<T> {
 }
 
 impl<T> Latest<T> {
-    /// Whether it was there at a walk, the last one with a row for each process being of the time `whole`.
+    /// Whether it was there at a walk, the last one with a row for each being of the time `whole`.
     pub(super) fn is_there(&self, whole: i64) -> bool {
         self.gone.is_none_or(|gone| gone < self.time) && self.time >= whole
     }
 }
 
-/// Rows of one process that stand together.
+/// Rows of one key that stand together.
 struct Run {
     key: Key,
     last: Option<(i64, usize)>,
@@ -43,7 +43,7 @@ struct Run {
 }
 
 impl History {
-    /// Finds the last row of each process in a time in microseconds, both inclusive, and makes a value from it.
+    /// Finds the last row of each key in a time in microseconds, both inclusive, and makes a value from it.
     pub(super) fn latest<T>(
         &mut self,
         table: &'static Table,
@@ -51,8 +51,8 @@ impl History {
         wanted: impl Iterator<Item = &'static str>,
         mut make: impl FnMut(Key, &Members<'_>, &Rows, usize) -> T,
     ) -> Result<HashMap<Key, Latest<T>>, Error> {
-        let keys = ["time", "pid", "start_ns", "gone"];
-        let wanted: Vec<&str> = wanted.chain(keys).collect();
+        let keys: Vec<_> = table.order.iter().copied().chain(["gone"]).collect();
+        let wanted: Vec<&str> = wanted.chain(keys.iter().copied()).collect();
         let mut latest: HashMap<Key, Latest<T>> = HashMap::new();
         self.each_group(table, time, |_, file, group| {
             // Few rows are the last ones: of the others only these columns are kept in memory.
@@ -81,20 +81,22 @@ impl History {
 }
 
 fn each_run(rows: &Rows, (from, to): (i64, i64), mut each: impl FnMut(Run)) {
-    let [times, pids, starts, gone] =
-        ["time", "pid", "start_ns", "gone"].map(|name| rows.numbers(name));
+    let [times, gone] = ["time", "gone"].map(|name| rows.numbers(name));
+    let keys = rows.table.order.iter().filter(|name| **name != "time");
+    let keys: Vec<_> = keys.map(|name| rows.numbers(name)).collect();
     let mut run: Option<Run> = None;
     for row in 0..rows.count {
         let at = |values: &[Option<i64>]| values.get(row).copied().flatten();
-        let (Some(time), Some(pid), Some(start)) = (at(times), at(pids), at(starts)) else {
+        let part = |of: usize| keys.get(of).map_or(Some(0), |values| at(values));
+        let (Some(time), Some(key)) = (at(times), part(0).zip(part(1))) else {
             continue;
         };
         if time < from || time > to {
             continue;
         }
-        if run.as_ref().is_none_or(|run| run.key != (pid, start)) {
+        if run.as_ref().is_none_or(|run| run.key != key) {
             let next = Run {
-                key: (pid, start),
+                key,
                 last: None,
                 gone: None,
             };

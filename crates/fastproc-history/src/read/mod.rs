@@ -4,6 +4,7 @@
 //! and named ([`History::damaged`]); where an answer would be wrong without it, there is none ([`Error::Damaged`]). What was
 //! not recorded is no answer either: a time in a gap is [`Error::Gap`].
 
+mod cgroups;
 mod error;
 mod history;
 mod latest;
@@ -19,10 +20,11 @@ mod window;
 mod tests;
 
 pub use self::{
+    cgroups::Cgroups,
     error::{Error, shown},
     history::{Damage, History},
     moment::Moment,
-    record::{groups, restored, restored_exit},
+    record::{groups, restored, restored_cgroup, restored_exit},
     save::Saved,
     spans::{Size, Span},
     texts::Texts,

@@ -1,7 +1,7 @@
 //! Rows as the structures of the library.
 
 use fastproc::{
-    Fields,
+    Fields, cgroups,
     exits::Exit,
     record::{ExitRecord, NAME_LEN, Record},
     schema::{self, Field, Structure, Type},
@@ -11,33 +11,31 @@ use fastproc::{
 use crate::{
     escape,
     rows::{Cells, Rows},
-    table::{EXITS, IDENTITIES, PROCESSES, Table},
+    table::{CGROUPS, Column, EXITS, IDENTITIES, PROCESSES, Table},
 };
 
 /// `FP_NAME_FULL` of `bpf/record.h`.
 const NAME_FULL: u32 = 1;
 
 /// The members of a structure that the columns of these rows hold.
-pub(super) struct Members<'r>(Vec<(&'static Field, &'r Cells)>);
+pub(super) struct Members<'r>(Vec<(&'static Field, u32, &'r Cells)>);
 
 impl<'r> Members<'r> {
     pub(super) fn new(rows: &'r Rows) -> Self {
         let columns = rows.table.columns.iter().zip(&rows.columns);
         Self(
             columns
-                .filter_map(|(column, cells)| Some((column.member.as_ref()?, cells)))
+                .filter_map(|(column, cells)| Some((column.member.as_ref()?, column.group, cells)))
                 .collect(),
         )
     }
 
-    /// Fills the members with the values of a row. What may be unknown and is becomes so. Returns the groups whose values are
-    /// all known.
-    fn fill(&self, row: usize, words: &mut [u64]) -> Fields {
-        let (mut known, mut lacking) = (Fields::empty(), Fields::empty());
-        for (field, cells) in &self.0 {
-            let is_known = put(field, cells, row, words);
-            let group = field.group.unwrap_or(Fields::empty());
-            if is_known {
+    /// Fills the members with the values of a row. What may be unknown and is becomes so. Returns the bits of the groups whose
+    /// values are all known.
+    pub(super) fn fill(&self, row: usize, words: &mut [u64]) -> u32 {
+        let (mut known, mut lacking) = (0, 0);
+        for (field, group, cells) in &self.0 {
+            if put(field, cells, row, words) {
                 known |= group;
             } else if let Some(bits) = field.unknown {
                 put_number(field, bits, words);
@@ -45,7 +43,7 @@ impl<'r> Members<'r> {
                 lacking |= group;
             }
         }
-        known - lacking
+        known & !lacking
     }
 }
 
@@ -115,7 +113,7 @@ pub(super) fn unknown() -> Record {
 pub(super) fn record(known: &Record, members: &Members<'_>, rows: &Rows, row: usize) -> Record {
     let mut record = *known;
     let groups = members.fill(row, words_mut(&mut record));
-    record.identity.groups = known.identity.groups | groups.bits();
+    record.identity.groups = known.identity.groups | groups;
     let name = rows.texts("name").get(row).and_then(Option::as_deref);
     if let Some(name) = name.and_then(escape::unescaped) {
         let name = &name[..name.len().min(NAME_LEN - 1)];
@@ -135,18 +133,14 @@ pub(super) fn exit(members: &Members<'_>, row: usize) -> Exit {
 /// The columns of a table that these groups of fields need, besides its own.
 pub(super) fn wanted(table: &Table, groups: Fields) -> impl Iterator<Item = &'static str> {
     table.columns.iter().filter_map(move |column| {
-        let group = column.member.as_ref()?.group;
-        group
-            .is_none_or(|group| groups.contains(group))
-            .then_some(column.name)
+        let is_member = column.member.is_some();
+        (is_member && column.group & !groups.bits() == 0).then_some(column.name)
     })
 }
 
-/// The values that grow until a process ends, so that their difference says what it did.
-fn is_sum(field: &Field) -> bool {
-    field
-        .group
-        .is_some_and(|group| (Fields::CPU | Fields::IO | Fields::DELAYS).contains(group))
+/// The values of a process that grow until it ends, so that their difference says what it did.
+fn is_sum(column: &Column) -> bool {
+    column.group & (Fields::CPU | Fields::IO | Fields::DELAYS).bits() != 0
 }
 
 /// Leaves what a process has done since it was `before`. Both are of the same process.
@@ -154,12 +148,22 @@ pub(super) fn subtract(record: &mut Record, before: &Record) {
     // A sum that was unknown then says nothing about the time since.
     let sums = (Fields::CPU | Fields::IO).bits();
     record.identity.groups &= !sums | before.identity.groups;
-    for column in &PROCESSES.columns {
-        let Some(field) = column.member.as_ref().filter(|field| is_sum(field)) else {
+    subtract_from(&PROCESSES, is_sum, words_mut(record), words(before));
+}
+
+/// The same of these columns of a table. Their members are numbers of 64 bits.
+pub(super) fn subtract_from(
+    table: &Table,
+    is_sum: impl Fn(&Column) -> bool,
+    record: &mut [u64],
+    before: &[u64],
+) {
+    for column in table.columns.iter().filter(|column| is_sum(column)) {
+        let Some(field) = &column.member else {
             continue;
         };
         let at = field.offset / 8;
-        let (now, then) = (&mut words_mut(record)[at], words(before)[at]);
+        let (now, then) = (&mut record[at], before[at]);
         *now = match field.unknown {
             Some(unknown) if *now == unknown || then == unknown => unknown,
             _ => now.saturating_sub(then),
@@ -182,9 +186,13 @@ pub fn restored_exit() -> Vec<bool> {
 /// The groups of fields that a history has.
 pub fn groups() -> Fields {
     let columns = PROCESSES.columns.iter().chain(&IDENTITIES.columns);
-    columns
-        .filter_map(|column| column.member.as_ref()?.group)
-        .collect()
+    Fields::from_bits_retain(columns.fold(0, |groups, column| groups | column.group))
+}
+
+/// The same of the record of a cgroup.
+pub fn restored_cgroup() -> Vec<bool> {
+    let made = ["identity.parent", "identity.groups", "identity.level"];
+    held(cgroups::record::SCHEMA, &[&CGROUPS], &made)
 }
 
 fn held(structure: &Structure, tables: &[&Table], made: &[&str]) -> Vec<bool> {

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use fastproc::{
-    Fields, Host, Process, Snapshot, SnapshotStats, SourceKind, Table, exits::Exit, record::Record,
+    Fields, Host, Process, Snapshot, SnapshotStats, SourceKind, Table,
+    cgroups::{self, Cgroup, Recorded},
+    exits::Exit,
+    record::Record,
 };
 use fastproc_columns::Row;
 use fastproc_testbed::Folder as Temporary;
@@ -13,7 +16,7 @@ use crate::{
     folder::Folder,
     recorder::{
         Bounds, Cell, EVERYWHERE, Kept, Look, Moment as At, Names, OF_CGROUP, Session,
-        Texts as Asked,
+        Texts as Asked, rows_of_cgroups,
     },
     table::{MACHINE, PROCESSES},
 };
@@ -111,6 +114,10 @@ impl Recorder {
     }
 
     fn push(&mut self, second: i64, records: &[Record], exits: &[Exit]) {
+        self.push_all(second, records, exits, &Recorded::default());
+    }
+
+    fn push_all(&mut self, second: i64, records: &[Record], exits: &[Exit], cgroups: &Recorded) {
         let boot = START + second * SECOND - BOOTED;
         let moment = At {
             wall: START + second * SECOND,
@@ -142,7 +149,7 @@ impl Recorder {
             moment,
             snapshot: &snapshot,
             machine: &machine,
-            cgroups: &[],
+            cgroups: &rows_of_cgroups(cgroups.snapshot()),
         };
         self.session.push(&look, &mut Made);
     }
@@ -452,4 +459,83 @@ fn rows_of_a_time_are_those_from_its_first_second_to_before_its_last() {
     );
     read.expect("it can be read");
     assert_eq!(rows, [(at(11), 11), (at(12), 12)]);
+}
+
+/// Cgroups with an id, a path, CPU time in seconds and memory.
+fn hierarchy(all: &[(u64, &str, u64, u64)]) -> Recorded {
+    let mut recorded = Recorded::new(0);
+    for (id, path, cpu, memory) in all {
+        let mut record = cgroups::record::Record::default();
+        record.identity.id = *id;
+        record.identity.groups = (cgroups::Fields::CPU | cgroups::Fields::MEMORY).bits();
+        record.cpu.usage_ns = cpu * 1_000_000_000;
+        record.memory.set_current(Some(*memory));
+        recorded.add(record, path.as_bytes());
+    }
+    recorded
+}
+
+/// Path, parent, seconds of CPU time, and memory, in order.
+fn cgroups_of(snapshot: cgroups::Snapshot<'_>) -> Vec<(String, u64, u64, Option<u64>)> {
+    let of = |cgroup: Cgroup<'_>| {
+        let cpu = cgroup.cpu().map_or(0, |cpu| cpu.usage_ns / 1_000_000_000);
+        let memory = cgroup.memory().and_then(cgroups::record::Memory::current);
+        let path = String::from_utf8_lossy(cgroup.path()).into_owned();
+        (path, cgroup.record().identity.parent, cpu, memory)
+    };
+    snapshot.iter().map(of).collect()
+}
+
+#[test]
+fn a_window_has_the_cgroups_that_were_removed_in_it() {
+    let folder = Temporary::new("cgroups");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    let root = (1, "/", 0, 0);
+    // One ends before the window, one in it, one at the end of a row group; one begins again under its name.
+    for (second, all) in [
+        (890, vec![root, (9, "/old", 9, 9)]),
+        (
+            891,
+            vec![root, (2, "/a", 1, 10), (3, "/a/b", 1, 10), (4, "/c", 5, 5)],
+        ),
+        (
+            892,
+            vec![root, (2, "/a", 3, 20), (3, "/a/b", 2, 20), (4, "/c", 6, 5)],
+        ),
+        (899, vec![root, (2, "/a", 4, 30), (5, "/c", 1, 7)]),
+        (900, vec![root, (5, "/c", 2, 8)]),
+    ] {
+        recorder.push_all(second, &[record(1, 7, 0)], &[], &hierarchy(&all));
+    }
+    recorder.end();
+    let mut history = open(&folder);
+    let moment = history.cgroups_at(at(892)).expect("it was recorded");
+    let row = |path: &str, parent, cpu, memory| (path.to_owned(), parent, cpu, memory);
+    assert_eq!(
+        cgroups_of(moment.snapshot()),
+        [
+            row("/", 0, 0, Some(0)),
+            row("/a", 1, 3, Some(20)),
+            row("/c", 1, 6, Some(5)),
+            row("/a/b", 2, 2, Some(20)),
+        ]
+    );
+    let window = history.cgroups_between(at(891), at(900));
+    let window = window.expect("it was recorded");
+    assert_eq!(
+        cgroups_of(window.snapshot()),
+        [
+            row("/", 0, 0, Some(0)),
+            row("/a", 1, 3, None),
+            row("/c", 1, 1, None),
+            row("/c", 1, 2, Some(8)),
+            row("/a/b", 2, 1, None),
+        ]
+    );
+    let before = window.before().expect("it is a window");
+    let cpu = window.snapshot().iter().map(|cgroup| {
+        let changes = before.changes(window.snapshot(), cgroup);
+        changes.cpu.map(|cpu| (cpu * 9.0).round() as u64)
+    });
+    assert_eq!(cpu.collect::<Vec<_>>(), [0, 3, 1, 2, 1].map(Some));
 }

@@ -40,6 +40,14 @@ pub struct Window {
     texts: Texts,
 }
 
+/// The walks at both ends of a window, each with the time of the last one that saw all.
+pub(super) struct Ends {
+    pub(super) first: (Walk, i64),
+    pub(super) last: (Walk, i64),
+    pub(super) gaps: Vec<(i64, i64)>,
+    lost_exits: Option<u64>,
+}
+
 /// A process that ended.
 #[derive(Debug)]
 struct Ended {
@@ -105,11 +113,38 @@ impl History {
     /// What processes did between two times in microseconds since 1970. It begins at the first walk that was not before
     /// `from`, if nothing was recorded then, and ends at the last one before `to`.
     pub fn between(&mut self, from: i64, to: i64, fields: Fields) -> Result<Window, Error> {
+        // Shares are always known.
+        let fields = fields | Fields::CPU;
+        let Ends {
+            first: (first, first_whole),
+            last: (last, last_whole),
+            gaps,
+            lost_exits,
+        } = self.ends(from, to)?;
+        let before = self.seen_by(first, first_whole, fields)?;
+        let after = self.seen_by(last, last_whole, fields)?;
+        let damaged = self.damaged().len();
+        let mut texts = after.texts.clone();
+        let mut ended = self.ended(&before, &after, &mut texts)?;
+        let knows_all = gaps.is_empty() && lost_exits == Some(0) && self.damaged().len() == damaged;
+        let time = (first_whole, after.walk.time);
+        self.add_vanished(
+            &before,
+            &after,
+            &mut ended,
+            (!knows_all).then_some((time, fields)),
+            &mut texts,
+        )?;
+        ended.sort_unstable_by_key(|ended| (ended.exit.pid, ended.exit.start_ns));
+        ended.dedup_by_key(|ended| (ended.exit.pid, ended.exit.start_ns));
+        Ok(Window::new(before, after, ended, texts, gaps, lost_exits))
+    }
+
+    /// The walks at both ends of a window, and what lies in between.
+    pub(super) fn ends(&mut self, from: i64, to: i64) -> Result<Ends, Error> {
         if to <= from {
             return Err(Error::Backwards);
         }
-        // Shares are always known.
-        let fields = fields | Fields::CPU;
         let (first, first_whole) = match self.walk_at(from) {
             Err(Error::Gap { before, after, .. }) => match self.first_after(from, to)? {
                 Some(walk) => (walk.clone(), walk),
@@ -136,23 +171,12 @@ impl History {
         let gaps = pairs().filter(|(one, next)| !one.lasts_until(next.time));
         let gaps: Vec<_> = gaps.map(|(one, next)| (one.time, next.time)).collect();
         let lost_exits = walks[1..].iter().map(|walk| walk.lost_exits).sum();
-        let before = self.seen_by(first, first_whole.time, fields)?;
-        let after = self.seen_by(last, last_whole.time, fields)?;
-        let damaged = self.damaged().len();
-        let mut texts = after.texts.clone();
-        let mut ended = self.ended(&before, &after, &mut texts)?;
-        let knows_all = gaps.is_empty() && lost_exits == Some(0) && self.damaged().len() == damaged;
-        let time = (first_whole.time, after.walk.time);
-        self.add_vanished(
-            &before,
-            &after,
-            &mut ended,
-            (!knows_all).then_some((time, fields)),
-            &mut texts,
-        )?;
-        ended.sort_unstable_by_key(|ended| (ended.exit.pid, ended.exit.start_ns));
-        ended.dedup_by_key(|ended| (ended.exit.pid, ended.exit.start_ns));
-        Ok(Window::new(before, after, ended, texts, gaps, lost_exits))
+        Ok(Ends {
+            first: (first, first_whole.time),
+            last: (last, last_whole.time),
+            gaps,
+            lost_exits,
+        })
     }
 
     /// The exits between the two walks: of what the first saw, or what began later, and the second did not see.

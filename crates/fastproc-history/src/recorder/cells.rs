@@ -64,8 +64,8 @@ pub fn place(table: &Table, name: &str) -> usize {
 /// Where the values of a table are in a record.
 #[derive(Debug)]
 pub struct Members {
-    /// The place in the row, and the member.
-    members: Vec<(usize, Field)>,
+    /// The place in the row, the member, and the bit of its group.
+    members: Vec<(usize, Field, u32)>,
     columns: usize,
 }
 
@@ -90,7 +90,8 @@ impl Members {
     /// The members of a table.
     pub fn of(table: &Table) -> Self {
         let columns = table.columns.iter().skip(EVERYWHERE).enumerate();
-        let members = columns.filter_map(|(at, column)| Some((at, column.member.clone()?)));
+        let members =
+            columns.filter_map(|(at, column)| Some((at, column.member.clone()?, column.group)));
         Self {
             members: members.collect(),
             columns: table.columns.len() - EVERYWHERE,
@@ -101,19 +102,17 @@ impl Members {
     pub fn row<T: Plain>(&self, record: &T, held: Held) -> Row {
         let words = words(record);
         let mut row = vec![Cell::Null; self.columns];
-        for (at, field) in &self.members {
-            row[*at] = value(words, field, held);
+        for (at, field, group) in &self.members {
+            if *group == 0 || held.groups & group != 0 {
+                row[*at] = value(words, field, held.masked);
+            }
         }
         row
     }
 }
 
-fn value(words: &[u64], field: &Field, held: Held) -> Cell {
-    let has_group = field
-        .group
-        .is_none_or(|group| held.groups & group.bits() != 0);
-    let is_hidden = held.masked && field.shown == Shown::Tracers;
-    if !has_group || is_hidden {
+fn value(words: &[u64], field: &Field, masked: bool) -> Cell {
+    if masked && field.shown == Shown::Tracers {
         return Cell::Null;
     }
     if let Type::Chars(size) = field.type_of {

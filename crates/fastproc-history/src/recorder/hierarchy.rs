@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use fastproc::cgroups::{Cgroup, Cgroups, Error, Fields, Source};
+use fastproc::cgroups::{Cgroup, Cgroups, Error, Fields, Snapshot, Source, record::UNLIMITED};
 
 use super::{
-    cells::{Cell, EVERYWHERE, Row, place},
+    cells::{Cell, Held, Members, Row, place},
     walk::Sink,
 };
 use crate::table::CGROUPS;
@@ -19,10 +19,7 @@ const FIELDS: Fields = Fields::CPU
 
 /// Reads the cgroups again and again.
 #[derive(Debug)]
-pub struct Hierarchy {
-    cgroups: Cgroups,
-    rows: Vec<(i64, Row)>,
-}
+pub struct Hierarchy(Cgroups);
 
 impl Hierarchy {
     /// Opens the hierarchy, by BPF if that may be tried.
@@ -31,64 +28,47 @@ impl Hierarchy {
     /// There is no hierarchy of version 2.
     pub fn open(bpf: bool) -> Result<Self, Error> {
         let source = (!bpf).then_some(Source::Files);
-        let cgroups = Cgroups::builder().fields(FIELDS).source(source).open()?;
-        Ok(Self {
-            cgroups,
-            rows: Vec::new(),
-        })
+        let builder = Cgroups::builder().fields(FIELDS).source(source);
+        Ok(Self(builder.open()?))
     }
 
-    /// The rows of all cgroups now, in the order of their ids. None if they cannot be read.
-    pub fn rows(&mut self) -> &[(i64, Row)] {
-        self.rows.clear();
-        if let Ok(snapshot) = self.cgroups.snapshot() {
-            let rows = snapshot
-                .iter()
-                .map(|cgroup| (cgroup.id().cast_signed(), row(cgroup)));
-            self.rows.extend(rows);
-            self.rows.sort_unstable_by_key(|(id, _)| *id);
-        }
-        &self.rows
+    /// The rows of all cgroups now. None if they cannot be read.
+    pub fn rows(&mut self) -> Vec<(i64, Row)> {
+        self.0.snapshot().map_or_else(|_| Vec::new(), rows)
+    }
+
+    /// What the last rows were made from.
+    pub fn last(&self) -> Snapshot<'_> {
+        self.0.last()
     }
 }
 
-fn row(cgroup: Cgroup<'_>) -> Row {
-    let mut row = vec![Cell::Null; CGROUPS.columns.len() - EVERYWHERE];
+/// The rows of cgroups, in the order of their ids.
+pub fn rows(snapshot: Snapshot<'_>) -> Vec<(i64, Row)> {
+    let members = Members::of(&CGROUPS);
+    let rows = snapshot.iter().map(|cgroup| row(&members, cgroup));
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_unstable_by_key(|(id, _)| *id);
+    rows
+}
+
+/// Limits: one that is not set is null.
+const LIMITS: &[&str] = &["quota_ns", "memory_high_bytes", "memory_max_bytes"];
+
+fn row(members: &Members, cgroup: Cgroup<'_>) -> (i64, Row) {
+    let held = Held {
+        groups: cgroup.record().identity.groups,
+        masked: false,
+    };
+    let mut row = members.row(cgroup.record(), held);
     row[place(&CGROUPS, "path")] = cgroup.path().into();
-    let mut set = |name: &str, value: Option<u64>| row[place(&CGROUPS, name)] = value.into();
-    set("id", Some(cgroup.id()));
-    set("populated", Some(cgroup.record().identity.populated.into()));
-    if let Some(cpu) = cgroup.cpu() {
-        set("usage_ns", Some(cpu.usage_ns));
-        set("user_ns", Some(cpu.user_ns));
-        set("system_ns", Some(cpu.system_ns));
-        set("periods", cpu.periods());
-        set("throttled", cpu.throttled());
-        set("throttled_ns", cpu.throttled_ns());
+    for name in LIMITS {
+        let limit = &mut row[place(&CGROUPS, name)];
+        if *limit == Cell::Number(UNLIMITED.cast_signed()) {
+            *limit = Cell::Null;
+        }
     }
-    if let Some(memory) = cgroup.memory() {
-        set("memory_bytes", memory.current());
-        set("swap_bytes", memory.swap_current());
-        set("oom_kills", memory.oom_kills());
-    }
-    if let Some(pids) = cgroup.pids() {
-        set("processes", Some(pids.current));
-    }
-    if let Some(io) = cgroup.io() {
-        set("read_bytes", Some(io.rbytes));
-        set("write_bytes", Some(io.wbytes));
-        set("reads", Some(io.rios));
-        set("writes", Some(io.wios));
-    }
-    if let Some(pressure) = cgroup.pressure() {
-        set("cpu_some_ns", Some(pressure.cpu_some_ns));
-        set("cpu_full_ns", Some(pressure.cpu_full_ns));
-        set("memory_some_ns", Some(pressure.memory_some_ns));
-        set("memory_full_ns", Some(pressure.memory_full_ns));
-        set("io_some_ns", Some(pressure.io_some_ns));
-        set("io_full_ns", Some(pressure.io_full_ns));
-    }
-    row
+    (cgroup.id().cast_signed(), row)
 }
 
 /// Gives the rows that differ from those of the last walk of the row group, and those that are gone. Both are in the order
@@ -125,7 +105,7 @@ pub fn differences(before: &[(i64, Row)], now: &[(i64, Row)], sink: &mut dyn Sin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Table;
+    use crate::{recorder::EVERYWHERE, table::Table};
 
     #[derive(Default)]
     struct Met(Vec<(i64, bool, Cell)>);

@@ -36,7 +36,7 @@ pub use self::{
     cells::{Cell, EVERYWHERE, Row},
     clock::{Happened, Moment},
     group::Group,
-    hierarchy::Hierarchy,
+    hierarchy::{Hierarchy, rows as rows_of_cgroups},
     kept::{Bounds, Error, Kept},
     machine::Machine,
     session::{Look, Session, boot_id},

@@ -98,10 +98,8 @@ impl Baseline {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::cgroups::{Fields, lists::Lists, stat::Lines, tree::Tree};
+    use crate::cgroups::{Fields, Recorded};
 
     #[test]
     fn compares_each_value_with_its_own_over_the_time_between() {
@@ -124,20 +122,15 @@ mod tests {
         for (at, total) in (1..).zip(later.pressure.totals_mut()) {
             *total += at * S / 5;
         }
-        let tree = Tree::at(Path::new("/")).expect("a folder");
-        let (lists, lines) = (Lists::default(), Lines::default());
-        let snapshot = |records, began_ns| Snapshot {
-            records,
-            lists: &lists,
-            shown: &[0],
-            tree: &tree,
-            lines: &lines,
-            began_ns,
+        let recorded = |record, began_ns| {
+            let mut recorded = Recorded::new(began_ns);
+            recorded.add(record, b"/");
+            recorded
         };
-        let (earlier, later) = ([earlier], [later]);
+        let (earlier, later) = (recorded(earlier, 5 * S), recorded(later, 7 * S));
         let mut before = Baseline::default();
-        before.set(snapshot(&earlier, 5 * S));
-        let later = snapshot(&later, 7 * S);
+        before.set(earlier.snapshot());
+        let later = later.snapshot();
         let cgroup = later.at(0).expect("the snapshot has one cgroup");
         let expected = Changes {
             cpu: Some(1.5),

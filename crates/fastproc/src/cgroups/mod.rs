@@ -43,6 +43,7 @@ mod object;
 mod pressure;
 mod proofs;
 pub mod record;
+mod recorded;
 mod served;
 mod snapshot;
 mod stat;
@@ -79,6 +80,8 @@ pub use self::{
 pub use bounds::Bounds;
 #[cfg(test)]
 pub(crate) use object::{OBJECT, layout};
+#[doc(hidden)]
+pub use recorded::Recorded;
 
 use crate::{base::host::boottime_ns, rules::cputime};
 
@@ -205,7 +208,7 @@ impl Cgroups {
             records,
             lists: &self.lists,
             shown: &self.shown,
-            tree: &self.tree,
+            paths: snapshot::Paths::Tree(&self.tree),
             lines: &self.lines,
             began_ns: self.met.began_ns,
         }

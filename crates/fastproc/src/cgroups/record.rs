@@ -12,6 +12,10 @@ use super::Fields;
 
 include!(concat!(env!("OUT_DIR"), "/cgroup_record.rs"));
 
+/// The description of a [`Record`]. A member's group has the name that its path begins with.
+#[doc(hidden)]
+pub static SCHEMA: &crate::records::schema::Structure = &RECORD_SCHEMA;
+
 /// A limit that is not set: `max` in the kernel's files.
 pub const UNLIMITED: u64 = NO_LIMIT;
 

@@ -2,6 +2,7 @@
 
 use super::{
     fields::Fields,
+    ids::Ids,
     lists::{Lists, range},
     record::{Device, Record},
     stat::{Lines, StatLine},
@@ -15,9 +16,18 @@ pub struct Snapshot<'a> {
     pub(super) lists: &'a Lists,
     /// The indices of records that are shown.
     pub(super) shown: &'a [u32],
-    pub(super) tree: &'a Tree,
+    pub(super) paths: Paths<'a>,
     pub(super) lines: &'a Lines,
     pub(super) began_ns: u64,
+}
+
+/// Where the paths of a snapshot are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Paths<'a> {
+    /// In the tree that was read.
+    Tree(&'a Tree),
+    /// With the records.
+    Recorded(&'a Ids<Box<[u8]>>),
 }
 
 /// One cgroup of a snapshot: a view of its record, not a copy.
@@ -79,7 +89,10 @@ impl<'a> Snapshot<'a> {
     /// The number of cgroups that were left out because their paths are too long: of more than 4,000 bytes, or 1,024 or
     /// 64 parts from a service. What is below them is left out too, but not counted.
     pub fn left_out(self) -> usize {
-        self.tree.left_out
+        match self.paths {
+            Paths::Tree(tree) => tree.left_out,
+            Paths::Recorded(_) => 0,
+        }
     }
 
     /// When the snapshot began, in nanoseconds since boot.
@@ -96,7 +109,11 @@ impl<'a> Cgroup<'a> {
 
     /// The path below the mount, as in `/proc/PID/cgroup`. The root is `/`.
     pub fn path(self) -> &'a [u8] {
-        self.snapshot.tree.path(self.id()).unwrap_or_default()
+        let path = match self.snapshot.paths {
+            Paths::Tree(tree) => tree.path(self.id()),
+            Paths::Recorded(paths) => paths.get(&self.id()).map(|path| &**path),
+        };
+        path.unwrap_or_default()
     }
 
     /// The last part of the path.
