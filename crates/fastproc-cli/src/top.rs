@@ -10,9 +10,9 @@ use std::{
 };
 
 use clap::ValueEnum as _;
-use fastproc_columns::{Filter, Needle, Processes, Sort, field, parse_interval};
+use fastproc_columns::{Filter, Needle, Processes, Sort, field, parse_instant, parse_interval};
 use fastproc_metrics::say;
-use fastproc_top::{Left, Options, Screen, default_path};
+use fastproc_top::{Left, Options, Place, Screen, default_path};
 use rustix::thread::CapabilitySet;
 
 use self::foreign::{Foreign, is_of_top, refuse_order};
@@ -21,6 +21,7 @@ use crate::{
     completed::completed,
     failure::Failure,
     format::Format,
+    history::when::Folder,
     output::Output,
     privileges,
     ps::{
@@ -77,7 +78,7 @@ pub struct Args {
     count: Option<u64>,
 
     /// Show each thread on its own row.
-    #[arg(short = 'H', long, alias = "threads-show")]
+    #[arg(short = 'H', long, alias = "threads-show", conflicts_with_all = ["path", "host"])]
     threads: bool,
 
     /// Show children below their parents.
@@ -90,7 +91,7 @@ pub struct Args {
     tree: bool,
 
     /// Show cgroups instead of processes; the key v switches.
-    #[arg(long, conflicts_with_all = ["fields", "pid", "user", "sort", "filter", "threads", "format", "json", "replay"])]
+    #[arg(long, conflicts_with_all = ["fields", "pid", "user", "sort", "filter", "threads", "format", "json", "at", "path", "host"])]
     cgroups: bool,
 
     /// Write a table as text after every interval, until --count or a signal ends it.
@@ -107,32 +108,15 @@ pub struct Args {
     /// With --once, write in this format; the default is table.
     ///
     /// The others are what fastproc ps --interval writes.
-    #[arg(long, value_enum, requires = "once", conflicts_with = "replay")]
+    #[arg(long, value_enum, requires = "once", conflicts_with_all = ["path", "host"])]
     format: Option<Format>,
 
     /// Write JSON; the same as --format json.
-    #[arg(long, requires = "once", conflicts_with_all = ["format", "replay"])]
+    #[arg(long, requires = "once", conflicts_with_all = ["format", "path", "host"])]
     json: bool,
 
-    /// Record all snapshots into a new file.
-    ///
-    /// If standard output is not a terminal, no screen is shown; a signal or --count ends the recording.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["once", "batch", "replay"])]
-    record: Option<PathBuf>,
-
-    /// Stop before the recording exceeds this size, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 1024, requires = "record",
-          value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
-    record_limit: u64,
-
-    /// Show a recording.
-    ///
-    /// The keys , and . go one snapshot back and forward, { and } one minute; b goes to a time; Z pauses and continues.
-    #[arg(long, value_name = "FILE", conflicts_with = "source")]
-    replay: Option<PathBuf>,
-
     /// Read processes from this source.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["path", "host"])]
     source: Source,
 
     /// Read settings from this file; only the key W writes it.
@@ -141,6 +125,17 @@ pub struct Args {
     /// most 1 MiB.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+
+    /// Show what was at this time, as fastproc record has kept it.
+    ///
+    /// It is 03:12 or 03:12:05, which is the last one that has passed, 'yesterday 03:12', '2026-11-30 03:12', 2026-11-30T03:12:05Z,
+    /// or -10min. The keys , and . go one walk back and forward, { and } one minute; b goes to a time; Z goes on by itself.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_instant, help_heading = "Looking back",
+          conflicts_with_all = ["source", "threads", "format", "json"])]
+    at: Option<i64>,
+
+    #[command(flatten)]
+    folder: Folder,
 
     #[command(flatten)]
     foreign: Foreign,
@@ -153,7 +148,7 @@ Examples:
   fastproc top -o pid,pcpu,read/s,write/s,cmdline --sort -write/s
   fastproc top --filter 'user == postgres' --tree
 
-See --help for recordings, the environment and more examples; the key h lists the keys.";
+See --help for looking back, the environment and more examples; the key h lists the keys.";
 
 const AFTER_LONG_HELP: &str = "\
 Columns, filters and sort orders are those of fastproc ps; fastproc ps --help lists the fields.
@@ -170,8 +165,7 @@ At most 1000 columns and 1000 lines of a terminal are used. A signal that ends t
 if nobody reads the terminal, after five seconds.
 
 The key v, or --cgroups, shows cgroups with the columns of fastproc cgroups --interval; Enter shows one
-with its history, its values and its processes. Cgroups are read only while they are shown, and are not
-recorded. A - means that there is no limit, or that the value is not known: its controller is not
+with its history, its values and its processes. Cgroups are read only while they are shown. A - means that there is no limit, or that the value is not known: its controller is not
 enabled, or is on version 1.
 
 Environment:
@@ -192,15 +186,29 @@ Examples:
       Show the tree of cgroups
   fastproc top -b -n 1 | head -20
       Write a single table, for a script
-  fastproc top --interval 10s --record day.fp > /dev/null &
-      Record in the background
-  fastproc top --replay day.fp
-      Show the recording
+  fastproc top --at 03:12
+      Show what was at that time, and what came before and after
+  fastproc record --interval 200ms --for 10m here
+      Record for ten minutes, also without root
+  fastproc top --history here
+      Show the last of it
 
 Exit status:
   0  the command showed its screen, or wrote its tables
   1  with --once or --batch, no row was shown
   2  the command line is invalid, or the command could not run";
+
+impl Args {
+    /// What is shown of a history, if it is.
+    fn past(&self) -> Option<Place> {
+        let Folder { path, host } = &self.folder;
+        (self.at.is_some() || path.is_some() || host.is_some()).then(|| Place {
+            folder: self.folder.path().into(),
+            host: host.clone(),
+            time: self.at,
+        })
+    }
+}
 
 fn field_name(name: &str) -> Result<String, field::UnknownField> {
     // refuse_order() checks names of top(1) later, when it has all of them.
@@ -212,8 +220,8 @@ fn field_name(name: &str) -> Result<String, field::UnknownField> {
 
 /// The text that is searched for, and the filter for it.
 fn search(args: &Args) -> (String, String) {
-    // A recording has other processes.
-    let own = args.replay.is_none().then(ps::own_pid).unwrap_or_default();
+    // The past has other processes.
+    let own = args.past().is_none().then(ps::own_pid).unwrap_or_default();
     let text = args.search.clone().unwrap_or_default();
     let needle = text.parse().ok().filter(|_| args.search.is_some());
     let filter = needle.map(|needle: Needle| needle.filter(own));
@@ -296,6 +304,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         let path = path.display();
         say(&format!("there is no {path}: these are the defaults"));
     }
+    let past = args.past();
     let options = Options {
         interval: args.interval,
         filter: filter(&args),
@@ -308,13 +317,10 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         source: args.source.kind(),
         settings_by_default: args.settings.is_none(),
         settings: args.settings.or_else(default_path),
-        record_limit: args.record_limit << 20,
-        replay: args.replay,
-        shows_first: !is_text && args.record.is_none(),
-        record: args.record,
+        past,
+        shows_first: !is_text,
         count: if args.once { Some(1) } else { args.count },
     };
-    let records_only = options.record.is_some() && !stdout().is_terminal();
     let mut screen = Screen::open(options)?;
     // To send signals to processes of other users, and to change their nice values.
     privileges::drop_but(CapabilitySet::KILL | CapabilitySet::SYS_NICE)?;
@@ -326,12 +332,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             ExitCode::from(NO)
         });
     }
-    let left = if records_only {
-        screen.record()?
-    } else {
-        screen.run()?
-    };
-    match left {
+    match screen.run()? {
         Left::ByChoice => Ok(ExitCode::SUCCESS),
         Left::BySignal(signal) => {
             drop(screen);

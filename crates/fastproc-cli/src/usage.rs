@@ -190,7 +190,6 @@ const NEEDS: &[(&str, &str)] = &[
     ("--format", "--system"),
     ("--json", "--system"),
     ("--json", "--status"),
-    ("--record-limit", "--record"),
 ];
 
 fn missing_option(error: &Error, arguments: &[OsString]) -> Option<String> {

@@ -1,5 +1,7 @@
 //! The rows of a process table, and the lookup of values that are not in a record.
 
+use std::collections::HashSet;
+
 use fastproc::{
     Baseline, Cmdline, Details, Host, Process, Snapshot, Terminals,
     container::Names as ContainerNames,
@@ -236,6 +238,8 @@ pub struct Lookup {
     boot_ns: i128,
     /// Whether the kernel would show this reader everything, so that nothing must be hidden.
     pub sees_all: bool,
+    /// The fields whose values are not known, because a history does not keep them.
+    pub lacks: Option<&'static HashSet<&'static str>>,
     /// Whether its values are recorded ones, which this machine's clock does not change.
     is_recorded: bool,
     /// Whether the kernel shows this reader the guarded values, or the I/O counters, of this process. Cached, because a
@@ -263,6 +267,7 @@ impl Lookup {
             boot_seconds: 0,
             boot_ns: 0,
             sees_all,
+            lacks: None,
             is_recorded: false,
             shown: None,
         })
@@ -287,6 +292,7 @@ impl Lookup {
             boot_seconds: 0,
             boot_ns: 0,
             sees_all: true,
+            lacks: None,
             is_recorded: true,
             shown: None,
         }

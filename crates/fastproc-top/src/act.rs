@@ -30,11 +30,11 @@ pub enum Effect {
     Do(ProcessAction, Vec<Target>),
     /// Write the settings.
     Save,
-    /// Move by this many snapshots of the recording.
+    /// Move by this many walks.
     Step(i32),
-    /// Move by this many minutes of the recording.
+    /// Move by this many minutes.
     Minutes(i32),
-    /// Go to this time of the recording.
+    /// Go to this time.
     GoTo(String),
     /// Mark the process at the cursor and its descendants.
     MarkTree,
@@ -112,8 +112,8 @@ impl State {
             Action::Kill => self.ask_signal(),
             Action::Renice => self.ask(Prompt::Nice, String::new()),
             Action::Pause => self.paused = !self.paused,
-            Action::Step(_) | Action::Minutes(_) | Action::GoTo if !self.is_replay => {
-                self.fail("only a recording has other times (--replay FILE)");
+            Action::Step(_) | Action::Minutes(_) | Action::GoTo if !self.is_past => {
+                self.fail("only a history has other times (--at TIME)");
             }
             Action::Step(by) => {
                 self.paused = true;
@@ -158,6 +158,7 @@ impl State {
                 (settings.threads, settings.group) = (false, None);
                 self.renew_columns();
             }
+            Action::Threads if self.is_past => self.fail("threads are not recorded"),
             Action::Threads => {
                 settings.threads = !settings.threads;
                 (settings.tree, settings.group) = (false, None);

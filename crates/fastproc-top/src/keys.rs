@@ -162,11 +162,11 @@ pub enum Action {
     Exited,
     /// Write the settings file.
     Save,
-    /// Move by this many snapshots in a recording.
+    /// Move by this many walks into what was.
     Step(i32),
-    /// Move by this many minutes in a recording.
+    /// Move by this many minutes.
     Minutes(i32),
-    /// Enter a time of the recording to go to.
+    /// Enter a time to go to.
     GoTo,
     /// Delete the character before the cursor.
     Delete,
@@ -299,11 +299,11 @@ pub static BINDINGS: &[Binding] = &[
     bind(TABLES, &[c('m')], A::Header, "hide or show the header"),
     bind(TABLES, &[c('z')], A::Colour, "turn colour on or off"),
     bind(TABLES, &[c('W')], A::Save, "write these settings to top.toml"),
-    bind(PROCESSES, &[c(',')], A::Step(-1), "in a recording: one snapshot back"),
-    bind(PROCESSES, &[c('.')], A::Step(1), "in a recording: one snapshot forward"),
-    bind(PROCESSES, &[c('{')], A::Minutes(-1), "in a recording: a minute back"),
-    bind(PROCESSES, &[c('}')], A::Minutes(1), "in a recording: a minute forward"),
-    bind(PROCESSES, &[c('b')], A::GoTo, "in a recording: enter a time to go to"),
+    bind(PROCESSES, &[c(',')], A::Step(-1), "what was: one walk back"),
+    bind(PROCESSES, &[c('.')], A::Step(1), "what was: one walk forward"),
+    bind(PROCESSES, &[c('{')], A::Minutes(-1), "what was: a minute back"),
+    bind(PROCESSES, &[c('}')], A::Minutes(1), "what was: a minute forward"),
+    bind(PROCESSES, &[c('b')], A::GoTo, "what was: enter a time to go to"),
     bind(TABLES, &[ctrl('l')], A::Redraw, "redraw the screen"),
     bind(TABLES, &[k(C::Tab)], A::Refresh, "refresh now"),
     bind(&[Table, Details, Cgroups, Cgroup, Help], &[ctrl('z')], A::Suspend, "suspend this program; fg continues"),

@@ -1,8 +1,8 @@
 //! The screen of `fastproc top`: processes and the machine, refreshed up to ten times a second for a few percent of a CPU.
 //!
 //! Data flows one way:
-//! - A [`Feed`] provides a [`View`]: the last two snapshots, and numbers of the machine. Its source is this machine, or
-//!   a recording.
+//! - A [`Feed`] provides a [`View`]: the last two snapshots, and numbers of the machine. Its source is this machine
+//!   now, or a history of one.
 //! - A [`State`] has the user's choices. Keys change it, through the table in [`keys`].
 //! - `draw` makes a screen from both. It writes only the visible rows.
 //!
@@ -23,11 +23,10 @@ mod history;
 mod id;
 pub mod keys;
 mod locale;
-pub mod machine;
+mod machine;
 mod observation;
 mod options;
 mod overlay;
-pub mod record;
 mod rows;
 mod sampler;
 mod screen;
@@ -43,7 +42,7 @@ pub use self::{
     error::Error,
     feed::Feed,
     observation::View,
-    options::Options,
+    options::{Options, Place},
     screen::{Left, Screen},
     settings::{Settings, default_path},
     state::State,

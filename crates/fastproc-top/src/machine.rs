@@ -13,7 +13,6 @@ macro_rules! gauges {
     };
 }
 
-// Recordings store them in this order, so append new ones.
 gauges! {
     /// Time of the calendar, in nanoseconds since 1970.
     Calendar,
@@ -84,9 +83,9 @@ pub struct Cpu {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     values: [Option<u64>; GAUGES],
-    /// All CPUs together; unknown if no CPU is.
-    pub total: Times,
-    /// The CPUs that are online. None if `/proc/stat` cannot be read.
+    /// All CPUs together, if they are known.
+    pub total: Option<Times>,
+    /// The CPUs that are online. None if `/proc/stat` cannot be read, or if it was not recorded.
     pub cpus: Vec<Cpu>,
 }
 
@@ -99,16 +98,6 @@ impl Machine {
     /// Sets a number.
     pub fn set(&mut self, gauge: Gauge, value: Option<u64>) {
         self.values[gauge as usize] = value;
-    }
-
-    /// All numbers, in their order.
-    pub fn values_mut(&mut self) -> &mut [Option<u64>; GAUGES] {
-        &mut self.values
-    }
-
-    /// All numbers, in their order.
-    pub fn values(&self) -> &[Option<u64>; GAUGES] {
-        &self.values
     }
 
     /// The sum of two numbers that are known together.
@@ -165,8 +154,8 @@ impl Machine {
 
     /// The shares of all CPUs since the earlier reading; without one, since boot. `None` if they are unknown.
     pub fn total_shares(&self, earlier: Option<&Self>) -> Option<Shares> {
-        let before = earlier.map(|earlier| &earlier.total);
-        (!self.cpus.is_empty()).then(|| Shares::between(&self.total, before))
+        let before = earlier.and_then(|earlier| earlier.total.as_ref());
+        Some(Shares::between(self.total.as_ref()?, before))
     }
 }
 
@@ -219,8 +208,7 @@ mod tests {
     #[test]
     fn shares_are_of_the_time_between_two_looks() {
         let at = |user, idle| Machine {
-            total: [user, 0, 0, idle, 0, 0, 0, 0, 0, 0],
-            cpus: vec![Cpu::default()],
+            total: Some([user, 0, 0, idle, 0, 0, 0, 0, 0, 0]),
             ..Machine::default()
         };
         let (earlier, later) = (at(100, 100), at(130, 110));
@@ -234,8 +222,7 @@ mod tests {
     #[test]
     fn guests_count_once_and_stolen_time_is_busy() {
         let machine = Machine {
-            total: [10, 20, 30, 100, 40, 1, 2, 7, 10, 20],
-            cpus: vec![Cpu::default()],
+            total: Some([10, 20, 30, 100, 40, 1, 2, 7, 10, 20]),
             ..Machine::default()
         };
         let shares = machine.total_shares(None).expect("a CPU");

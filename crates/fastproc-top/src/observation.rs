@@ -1,11 +1,9 @@
-//! The data of a screen and of a recording: two snapshots to compare.
-
-use std::collections::HashMap;
+//! The data of a screen: two snapshots to compare.
 
 use fastproc::{Baseline, Snapshot, cgroups};
 use fastproc_columns::cgroups::{Members, Row, Rows};
 
-use crate::{details::Page, exited::Exited, id::Id, machine::Machine};
+use crate::{exited::Exited, machine::Machine};
 
 /// The last snapshot and the one before it, with the machine's numbers at both.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +16,10 @@ pub struct View<'a> {
     pub machine: &'a Machine,
     /// The machine at the previous snapshot.
     pub earlier: Option<&'a Machine>,
-    /// The times of the first and the last snapshot of a recording.
-    pub span: Option<(u64, u64)>,
+    /// The load of the machine around a time that has passed; `None`: this is now.
+    pub line: Option<&'a Line>,
     /// Processes that exited between the two.
     pub exited: &'a Exited,
-    /// Limits and open files of a recording; `None`: read them from `/proc`.
-    pub pages: Option<&'a Pages>,
     /// The cgroups; `None` unless they are shown.
     pub cgroups: Option<Cgroups<'a>>,
 }
@@ -55,25 +51,11 @@ impl<'a> Cgroups<'a> {
     }
 }
 
-/// Limits and open files that were recorded.
-#[derive(Debug, Default)]
-pub struct Pages(HashMap<(u32, u64), [Option<Vec<u8>>; 2]>);
-
-impl Pages {
-    /// Keeps the text of a page, limits or open files, of a process.
-    pub fn keep(&mut self, page: Page, pid: u32, start_ns: u64, text: Vec<u8>) {
-        let texts = self.0.entry((pid, start_ns)).or_default();
-        texts[usize::from(page == Page::Files)] = Some(text);
-    }
-
-    /// The lines of a page, or why there are none.
-    pub fn read(&self, page: Page, id: Id) -> Result<Vec<Vec<u8>>, String> {
-        if page == Page::Environment {
-            return Err("environments are not recorded".into());
-        }
-        let texts = self.0.get(&(id.pid, id.start_ns));
-        let text = texts.and_then(|texts| texts[usize::from(page == Page::Files)].as_deref());
-        let text = text.ok_or("not recorded of this process, or only later in the recording")?;
-        Ok(text.split(|&byte| byte == b'\n').map(Into::into).collect())
-    }
+/// The load of the machine over a time, to show where one is.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    /// The time, in microseconds since 1970: from the first on, and before the second.
+    pub time: (i64, i64),
+    /// The share of all CPUs' time in which they were busy, before each of these times.
+    pub busy: Vec<(i64, f64)>,
 }

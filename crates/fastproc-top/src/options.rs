@@ -4,6 +4,17 @@ use std::{path::PathBuf, time::Duration};
 
 use fastproc::SourceKind;
 
+/// A place in a history.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The host, if it has several.
+    pub host: Option<String>,
+    /// The time, in seconds since 1970; by default the last that was recorded.
+    pub time: Option<i64>,
+}
+
 /// The choices on the command line. `None` or empty: the value of the settings file, or the default.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
@@ -32,12 +43,8 @@ pub struct Options {
     pub settings_by_default: bool,
     /// Show the first snapshot at once, before shares and exits are known.
     pub shows_first: bool,
-    /// Record into this file, which must not exist.
-    pub record: Option<PathBuf>,
-    /// The largest size of this file, in bytes.
-    pub record_limit: u64,
-    /// Show this recording instead of the machine.
-    pub replay: Option<PathBuf>,
+    /// Show this of a history instead of the machine now.
+    pub past: Option<Place>,
     /// Exit after this many refreshes.
     pub count: Option<u64>,
 }

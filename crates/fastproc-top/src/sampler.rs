@@ -134,7 +134,9 @@ impl Sampler {
         }
         let sample = self.reader.collect(Want::STAT).ok();
         let stat = sample.map(|sample| &sample.stat);
-        machine.total = stat.map(|stat| stat.total.ns).unwrap_or_default();
+        machine.total = stat
+            .map(|stat| stat.total.ns)
+            .filter(|_| stat.is_some_and(|stat| !stat.cpus.is_empty()));
         machine.cpus.clear();
         let cpus = stat.iter().flat_map(|stat| &stat.cpus);
         machine.cpus.extend(cpus.map(|cpu| Cpu {

@@ -2,16 +2,17 @@
 
 mod effects;
 mod pace;
+mod past;
 mod text;
 
 use std::{
     env,
-    path::PathBuf,
     time::{Duration, Instant},
 };
 
-use fastproc::{Fields, cgroups};
+use fastproc::{Host, cgroups};
 use fastproc_columns::{Lookup, Row};
+use fastproc_history::read::History;
 use ratatui_crossterm::crossterm::event::{
     Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind,
 };
@@ -19,18 +20,16 @@ use signal_hook::consts::SIGHUP;
 
 use crate::{
     act::Effect,
-    details::FIELDS,
     draw::Painter,
     error::Error,
-    feed::{Feed, Live, Replay},
+    feed::{Feed, Live, Past, Stored},
     keys::{Key, Place},
     locale,
     options::Options,
     overlay::Overlay,
-    record::Recorder,
     settings::Settings,
     state::State,
-    terminal::{Input, Signals, Terminal},
+    terminal::{Input, Terminal},
 };
 
 use self::pace::{Pace, QUIET};
@@ -65,11 +64,10 @@ pub struct Screen {
     leaves_at: Option<Instant>,
     read_again: Instant,
     looks: u64,
-    recorder: Option<(Recorder, PathBuf)>,
 }
 
 impl Screen {
-    /// Opens the machine or the recording.
+    /// Opens the machine or the history.
     pub fn open(options: Options) -> Result<Self, Error> {
         let mut state = State::new(Settings::load(&options)?)?;
         state.word.clone_from(&options.search);
@@ -85,26 +83,20 @@ impl Screen {
             ));
         }
         state.is_ascii = !locale::has_unicode(|name| env::var_os(name));
-        let (feed, lookup) = if let Some(path) = &options.replay {
-            let replay = Replay::open(path)?;
-            let lookup = replay.lookup();
-            state.is_replay = true;
-            state.settings.cgroups.shown = false;
-            (Feed::Replay(Box::new(replay)), lookup)
+        let (feed, lookup) = if let Some(place) = &options.past {
+            let history = History::open(&place.folder, place.host.as_deref())?;
+            let host = Host::read()?;
+            let time = place.time.map(|seconds| seconds * 1_000_000);
+            let stored = Stored::History(Box::new(history));
+            let past = Past::open(stored, time, state.needs(), host.clone())?;
+            state.look_back();
+            (Feed::past(past, host.clone()), Lookup::recorded(host, 0))
         } else {
-            let fields = needs(&state, options.record.is_some());
-            let live = Live::open(options.source, fields, options.shows_first)?;
-            let feed = Feed::Live(Box::new(live));
+            let live = Live::open(options.source, state.needs(), options.shows_first)?;
+            let feed = Feed::live(live);
             let mut lookup = Lookup::new(feed.host(), false)?;
             lookup.open_files.read_from(options.source);
             (feed, lookup)
-        };
-        let recorder = match &options.record {
-            Some(path) => {
-                let create = Recorder::create(path, &lookup, options.record_limit);
-                Some((create.map_err(not_recorded(path))?, path.clone()))
-            }
-            None => None,
         };
         Ok(Self {
             options,
@@ -116,40 +108,13 @@ impl Screen {
             leaves_at: None,
             read_again: Instant::now(),
             looks: 0,
-            recorder,
         })
     }
 
     /// Sets whether the kernel would show this process everything, so that nothing must be hidden.
     pub fn set_sees_all(&mut self, sees_all: bool) {
-        // A recording shows what was recorded.
-        self.lookup.sees_all = sees_all || self.state.is_replay;
-    }
-
-    /// Records without a screen, until a signal or the count of refreshes ends it.
-    pub fn record(&mut self) -> Result<Left, Error> {
-        let mut signals = Signals::open().map_err(Error::Terminal)?;
-        let mut due = Instant::now();
-        loop {
-            self.look()?;
-            if self.options.count.is_some_and(|count| self.looks > count) {
-                self.finish()?;
-                return Ok(Left::ByChoice);
-            }
-            due = next_due(due, self.state.interval(), Instant::now());
-            if let Some(signal) = signals.wait_until(due).map_err(Error::Terminal)? {
-                self.finish()?;
-                return Ok(Left::BySignal(signal));
-            }
-        }
-    }
-
-    /// Writes the pending part of a recording.
-    fn finish(&mut self) -> Result<(), Error> {
-        match &mut self.recorder {
-            Some((recorder, path)) => recorder.finish().map_err(not_recorded(path)),
-            None => Ok(()),
-        }
+        // A history shows what was recorded.
+        self.lookup.sees_all = sees_all || self.state.is_past;
     }
 
     /// Shows the screen until the user quits.
@@ -162,7 +127,6 @@ impl Screen {
             left => left,
         };
         drop(terminal);
-        self.finish()?;
         left
     }
 
@@ -187,7 +151,6 @@ impl Screen {
                 Some(Input::Resized) => terminal.is_resized(),
                 _ => input.is_some(),
             };
-            let had_details = self.state.details.is_some();
             if self
                 .state
                 .message
@@ -227,12 +190,9 @@ impl Screen {
                 if self.need_cgroups() {
                     due = due.min(Instant::now() + FIRST_LOOK);
                 }
-                if self.state.is_replay && !had_details && self.state.details.is_some() {
-                    self.recall();
-                }
                 self.show(terminal)?;
-                let fields = needs(&self.state, self.recorder.is_some());
-                if self.feed.need(fields)? {
+                if self.feed.need(self.state.needs())? {
+                    self.take_in_past();
                     self.show(terminal)?;
                 }
             }
@@ -261,12 +221,16 @@ impl Screen {
     /// Collects what the columns of a terminal of this width need.
     fn fit(&mut self, width: u16) -> Result<(), Error> {
         self.state.fit(width);
-        let fields = needs(&self.state, self.recorder.is_some());
-        self.feed.need(fields).map(drop)
+        self.feed.need(self.state.needs()).map(drop)
     }
 
     /// Takes the first snapshot.
     fn begin(&mut self) -> Result<(), Error> {
+        if self.state.is_past {
+            self.looks += 1;
+            self.arrive();
+            return Ok(());
+        }
         self.look()?;
         if self.options.cgroups {
             self.feed.need_cgroups(self.state.needs_of_cgroups())?;
@@ -308,11 +272,12 @@ impl Screen {
                     Err(error) => self.leave_cgroups(&error),
                     Ok(()) => {}
                 }
-                return self.take_in();
+                self.take_in();
+                return Ok(());
             }
-            Ok(false) => self.state.say("the recording ends here"),
+            Ok(false) => self.state.say("nothing was recorded after this"),
             // The user can still go past a damaged part.
-            Err(Error::Replay(error)) if self.looks > 1 => {
+            Err(Error::Past(error)) if !self.state.is_text => {
                 self.state.fail(format!("cannot go on: {error}"));
             }
             Err(error) => return Err(error),
@@ -322,27 +287,22 @@ impl Screen {
     }
 
     /// Updates everything that is derived from the snapshot.
-    fn take_in(&mut self) -> Result<(), Error> {
+    fn take_in(&mut self) {
         let now = Instant::now();
-        let anew = now >= self.read_again;
-        if let Feed::Replay(replay) = &mut self.feed {
-            replay.keep_texts(&mut self.lookup);
-        } else if anew {
+        if self.state.is_past {
+            self.take_in_past();
+        } else if now >= self.read_again {
             self.lookup.details.renew();
             self.read_again = now + READ_AGAIN;
         }
         if let Some(view) = self.feed.view() {
-            if let Some((recorder, path)) = &mut self.recorder {
-                let pushed = recorder.push(&view, &mut self.lookup, anew);
-                pushed.map_err(not_recorded(path))?;
-            }
             if let Some(cgroups) = &view.cgroups {
                 self.painter.look_at_cgroups(cgroups, &self.state);
             }
             let Painter {
                 histories, watched, ..
             } = &mut self.painter;
-            histories.push(&view);
+            histories.push(view.machine, view.earlier);
             watched.look(view.snapshot.stats().kernel_end_ns());
             let shown = self.state.details.as_ref().map(|details| details.id);
             if shown.is_some() || self.state.settings.cgroups.shown {
@@ -350,7 +310,6 @@ impl Screen {
                 watched.keep_up(rows, shown);
             }
         }
-        Ok(())
     }
 
     fn show(&mut self, terminal: &mut Terminal) -> Result<(), Error> {
@@ -440,19 +399,6 @@ impl Screen {
                 window.cursor = row;
             }
         }
-    }
-}
-
-/// The fields to collect: those that are shown, and for a recording those that may be shown later.
-fn needs(state: &State, records: bool) -> Fields {
-    let recorded = if records { FIELDS } else { Fields::empty() };
-    state.needs() | recorded
-}
-
-fn not_recorded(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + '_ {
-    |source| Error::Record {
-        path: path.into(),
-        source,
     }
 }
 

@@ -91,8 +91,8 @@ pub struct State {
     pub message: Option<Message>,
     /// Whether refreshing is paused.
     pub paused: bool,
-    /// Whether a recording is shown.
-    pub is_replay: bool,
+    /// Whether what was is shown.
+    pub is_past: bool,
     /// Whether the environment disables colour.
     pub no_colour: bool,
     /// Whether tables are written as text, which shows no messages, and in which an empty line ends a table.
@@ -126,12 +126,23 @@ impl State {
             before: None,
             message: None,
             paused: false,
-            is_replay: false,
+            is_past: false,
             no_colour: false,
             is_text: false,
             is_ascii: false,
             settings,
         })
+    }
+
+    /// Shows what was, which has neither threads nor cgroups.
+    pub fn look_back(&mut self) {
+        (self.is_past, self.paused) = (true, true);
+        self.settings.cgroups.shown = false;
+        if std::mem::take(&mut self.settings.threads) {
+            // They were valid before.
+            let _ = self.set_columns(&self.settings.columns.join(","));
+            self.say("threads are not recorded; these are processes");
+        }
     }
 
     /// The refresh interval.

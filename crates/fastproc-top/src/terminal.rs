@@ -10,7 +10,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ratatui_core::{
@@ -373,25 +373,6 @@ impl Signals {
     /// From now on these signals have no effects by themselves.
     pub fn open() -> io::Result<Self> {
         signals().map(Self)
-    }
-
-    /// Waits until this time for a signal that ends this program.
-    pub fn wait_until(&mut self, end: Instant) -> io::Result<Option<i32>> {
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
-            match poll(&mut ready, Some(&timespec(left))) {
-                Ok(0) => return Ok(ended_by()),
-                Ok(_) | Err(rustix::io::Errno::INTR) => self.drain(),
-                Err(error) => return Err(error.into()),
-            }
-            if let Some(signal) = ended_by() {
-                return Ok(Some(signal));
-            }
-            if STOP.swap(0, Ordering::SeqCst) != 0 {
-                signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
-            }
-        }
     }
 
     fn drain(&mut self) {

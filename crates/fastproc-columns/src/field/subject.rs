@@ -81,6 +81,7 @@ impl Subject for Processes {
         let is_io = || field.needs.contains(fastproc::Fields::IO);
         field.is_guarded() && !lookup.sees_all && !lookup.shows(row, is_io())
             || field.of_living && row.event.is_some()
+            || lookup.lacks.is_some_and(|lacks| lacks.contains(field.name))
     }
 
     fn write_before_name(row: &Row<'_>, to: &mut Vec<u8>) {

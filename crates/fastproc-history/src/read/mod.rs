@@ -7,6 +7,7 @@
 mod cgroups;
 mod error;
 mod history;
+mod kept;
 mod latest;
 mod moment;
 mod record;
@@ -23,8 +24,9 @@ pub use self::{
     cgroups::Cgroups,
     error::{Error, shown},
     history::{Damage, History},
+    kept::{LACKED, Of, kept, kept_of_cgroups},
     moment::Moment,
-    record::{groups, restored, restored_cgroup, restored_exit},
+    record::groups,
     save::Saved,
     spans::{Size, Span},
     texts::Texts,

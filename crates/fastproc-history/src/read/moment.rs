@@ -27,6 +27,15 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// From the records of its processes, in the order of their pids.
+    pub const fn new(walk: Walk, records: Vec<Record>, texts: Texts) -> Self {
+        Self {
+            walk,
+            records,
+            texts,
+        }
+    }
+
     /// As a collector returned it then.
     pub fn snapshot(&self) -> Snapshot<'_> {
         snapshot(&self.walk, &self.records)

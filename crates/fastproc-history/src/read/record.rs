@@ -172,14 +172,14 @@ pub(super) fn subtract_from(
 }
 
 /// Which bytes of a record a history restores.
-pub fn restored() -> Vec<bool> {
+pub(super) fn restored() -> Vec<bool> {
     // The reader makes these.
     let made = ["identity.groups", "identity.masked", "name."];
     held(schema::RECORD, &[&PROCESSES, &IDENTITIES], &made)
 }
 
 /// The same of an [`ExitRecord`].
-pub fn restored_exit() -> Vec<bool> {
+pub(super) fn restored_exit() -> Vec<bool> {
     held(schema::EXIT, &[&EXITS], &[])
 }
 
@@ -190,7 +190,7 @@ pub fn groups() -> Fields {
 }
 
 /// The same of the record of a cgroup.
-pub fn restored_cgroup() -> Vec<bool> {
+pub(super) fn restored_cgroup() -> Vec<bool> {
     let made = ["identity.parent", "identity.groups", "identity.level"];
     held(cgroups::record::SCHEMA, &[&CGROUPS], &made)
 }

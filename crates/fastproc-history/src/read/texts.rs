@@ -75,7 +75,8 @@ impl Texts {
         text("command_line").and_then(arguments)
     }
 
-    pub(super) fn extend(&mut self, more: Self) {
+    /// Adds others.
+    pub fn extend(&mut self, more: Self) {
         self.users.extend(more.users);
         self.groups.extend(more.groups);
         self.cgroups.extend(more.cgroups);
@@ -83,7 +84,8 @@ impl Texts {
         self.lines.extend(more.lines);
     }
 
-    pub(super) fn add_line(&mut self, pid: u32, start_ns: u64, line: &[u8]) {
+    /// Adds the command line of a process: each argument with a NUL.
+    pub fn add_line(&mut self, pid: u32, start_ns: u64, line: &[u8]) {
         self.lines.push((pid, start_ns, line.into()));
     }
 

@@ -9,7 +9,7 @@ use super::{
 use crate::{rows::Rows, table::MACHINE};
 
 /// A walk of the processes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Walk {
     /// Its second, in microseconds since 1970.
@@ -75,7 +75,7 @@ impl Walk {
     }
 
     /// Whether this was the state of the machine until then: no walk was missed, or only one.
-    pub(super) const fn lasts_until(&self, time: i64) -> bool {
+    pub const fn lasts_until(&self, time: i64) -> bool {
         time.saturating_sub(self.time) <= self.interval.saturating_mul(2)
     }
 }
@@ -83,14 +83,41 @@ impl Walk {
 impl History {
     /// The walks of a time in microseconds since 1970, both inclusive, in their order.
     pub fn walks(&mut self, from: i64, to: i64) -> Result<Vec<Walk>, Error> {
+        self.walks_with(from, to, &[], |walk, _| walk)
+    }
+
+    /// The same, each made into something with its values of these columns of `machine`.
+    pub fn walks_with<T>(
+        &mut self,
+        from: i64,
+        to: i64,
+        columns: &[&str],
+        mut make: impl FnMut(Walk, &[Option<i64>]) -> T,
+    ) -> Result<Vec<T>, Error> {
         let mut walks = Vec::new();
-        self.groups(&MACHINE, (from, to), COLUMNS, |entry, rows| {
-            let found = (0..rows.count).filter_map(|row| Walk::new(rows, row, tier(entry)));
-            walks.extend(found.filter(|walk| (from..=to).contains(&walk.time)));
+        let mut wanted = [COLUMNS, columns].concat();
+        wanted.sort_unstable();
+        wanted.dedup();
+        self.groups(&MACHINE, (from, to), &wanted, |entry, rows| {
+            let cells: Vec<_> = columns.iter().map(|name| rows.numbers(name)).collect();
+            for row in 0..rows.count {
+                let walk = Walk::new(rows, row, tier(entry));
+                if let Some(walk) = walk.filter(|walk| (from..=to).contains(&walk.time)) {
+                    let values = cells.iter().map(|cells| cells.get(row).copied().flatten());
+                    walks.push((walk.time, make(walk, &values.collect::<Vec<_>>())));
+                }
+            }
             ControlFlow::<()>::Continue(())
         })?;
-        walks.sort_by_key(|walk| walk.time);
-        Ok(walks)
+        walks.sort_by_key(|(time, _)| *time);
+        Ok(walks.into_iter().map(|(_, made)| made).collect())
+    }
+
+    /// The times of the last walk before a time, and of the first walk with all processes after it.
+    pub fn around(&mut self, time: i64) -> Result<(Option<i64>, Option<i64>), Error> {
+        let before = self.last_before(i64::MIN / 2, time.saturating_sub(1))?;
+        let after = self.first_after(time.saturating_add(1), i64::MAX / 2)?;
+        Ok((before.map(|walk| walk.time), after.map(|walk| walk.time)))
     }
 
     /// The walk that says what was at this time, and the one before it in which all processes had a row.

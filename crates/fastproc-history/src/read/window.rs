@@ -186,25 +186,37 @@ impl History {
         after: &Moment,
         texts: &mut Texts,
     ) -> Result<Vec<Ended>, Error> {
-        let (first, last) = (&before.walk, &after.walk);
-        // A recorder may know of an exit late.
-        let time = (first.time - 2 * SECOND, last.time + 150 * SECOND);
-        let read_ns = last.began_ns.saturating_add(last.read_for_ns);
         let mut ended = Vec::new();
-        self.exits(time, |exited| {
+        self.exits_between(&before.walk, &after.walk, |exited| {
             let Exited { exit, line, .. } = exited;
-            let is_within = match exit.end_ns {
-                Some(end_ns) => end_ns > first.began_ns && end_ns <= read_ns,
-                None => exited.time > first.time && exited.time <= last.time,
-            };
-            let is_same_boot = exited.boot_id.is_none_or(|id| id == last.boot_id);
-            if is_within && is_same_boot && find(&after.records, exit.pid, exit.start_ns).is_none()
-            {
+            if find(&after.records, exit.pid, exit.start_ns).is_none() {
                 texts.extend(exited.texts);
                 ended.push(Ended::new(&exit, line, before));
             }
         })?;
         Ok(ended)
+    }
+
+    /// Reads the exits between two walks of one boot.
+    pub fn exits_between(
+        &mut self,
+        first: &Walk,
+        last: &Walk,
+        mut each: impl FnMut(Exited),
+    ) -> Result<(), Error> {
+        // A recorder may know of an exit late.
+        let time = (first.time - 2 * SECOND, last.time + 150 * SECOND);
+        let read_ns = last.began_ns.saturating_add(last.read_for_ns);
+        self.exits(time, |exited| {
+            let is_within = match exited.exit.end_ns {
+                Some(end_ns) => end_ns > first.began_ns && end_ns <= read_ns,
+                None => exited.time > first.time && exited.time <= last.time,
+            };
+            let boot_id = exited.boot_id.as_ref();
+            if is_within && boot_id.is_none_or(|id| *id == last.boot_id) {
+                each(exited);
+            }
+        })
     }
 
     /// Reads the exits of a time in microseconds since 1970, both inclusive, in about their order.

@@ -195,8 +195,8 @@ impl State {
     /// targets.
     fn take_targets(&mut self) -> bool {
         let targets = self.selected_ids();
-        if self.is_replay {
-            self.fail("the processes of a recording cannot be changed");
+        if self.is_past {
+            self.fail("what was cannot be changed");
         } else if targets.is_empty() {
             self.fail("no process is selected");
         } else if self.is_burst {

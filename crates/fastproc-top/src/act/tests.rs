@@ -14,7 +14,7 @@ use crate::{
 use fastproc_columns::FIELDS;
 
 /// A state with everything in use, at this place.
-fn state(place: Place, is_replay: bool) -> State {
+fn state(place: Place, is_past: bool) -> State {
     let mut settings = Settings::default();
     (settings.tree, settings.filter) = (true, "rss > 1M".into());
     settings.sort = "rss".into();
@@ -36,7 +36,7 @@ fn state(place: Place, is_replay: bool) -> State {
     (state.selected, state.follow) = (Some(id), Some(id));
     state.marked.insert(id);
     state.search = "x".into();
-    state.is_replay = is_replay;
+    state.is_past = is_past;
     if place == Place::Details {
         let mut details = Details::new(id, Page::Limits);
         (details.window, details.lines) = (window, Some(Ok(Vec::new())));
@@ -91,8 +91,8 @@ fn every_key_does_something() {
             .iter()
             .flat_map(|place| keys.iter().map(move |key| (place, *key)));
         for (place, key) in all {
-            let changes = |is_replay| {
-                let mut state = state(*place, is_replay);
+            let changes = |is_past| {
+                let mut state = state(*place, is_past);
                 let before = format!("{state:?}");
                 state.key(key).is_some() || format!("{state:?}") != before
             };
@@ -255,8 +255,8 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
         (state.place(), state.needs_of_cgroups()),
         (Place::Table, None)
     );
-    // A recording has none.
-    state.is_replay = true;
+    // They are not shown of the past.
+    state.is_past = true;
     state.act(Place::Table, Action::Cgroups);
     assert_eq!(state.place(), Place::Table);
 }

@@ -120,9 +120,8 @@ fn screen(name: &str, actions: &[Action]) -> String {
         before: None,
         machine: &Machine::default(),
         earlier: None,
-        span: None,
+        line: None,
         exited: &Exited::default(),
-        pages: None,
         cgroups: Some(Cgroups {
             snapshot: reader.snapshot().expect("it is a folder"),
             before: None,

@@ -128,9 +128,8 @@ impl Live {
             before: compared.then_some(&self.before),
             machine: &self.machine,
             earlier: compared.then_some(&self.earlier),
-            span: None,
+            line: None,
             exited: &self.exited,
-            pages: None,
             cgroups: self.cgroups.as_ref().map(Hierarchy::view),
         })
     }

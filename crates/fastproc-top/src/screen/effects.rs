@@ -1,4 +1,4 @@
-//! Effects of keys outside of the state: on processes, on the settings file, in a recording.
+//! Effects of keys outside of the state: on processes, on the settings file, in what was.
 
 use fastproc::Fields;
 use fastproc_columns::{Names, Row};
@@ -6,18 +6,13 @@ use fastproc_columns::{Names, Row};
 use super::Screen;
 use crate::{
     act::Effect,
-    error::Error,
-    feed::{Feed, Replay},
+    feed::{Goal, minutes},
     group::{GroupBy, Groups},
     id::Id,
     overlay::{Choice, Overlay, ProcessAction},
-    record, signals,
+    signals,
     target::Target,
-    view::header::Histories,
 };
-
-/// The number of snapshots before the chosen one that are read for their history: as many as a wide screen shows.
-const BEFORE: u64 = 200;
 
 impl Screen {
     pub(super) fn perform(&mut self, effect: Effect) {
@@ -28,65 +23,10 @@ impl Screen {
             Effect::Groups => self.list_groups(),
             Effect::Exited => self.say_of_exited(),
             Effect::MarkTree => self.mark_tree(),
-            Effect::Step(by) => self.travel(|replay| Ok(replay.moved_by(by.into()))),
-            Effect::Minutes(by) => self.travel(|replay| {
-                let now_ns = replay.time().unwrap_or(0);
-                replay.at_time(now_ns.saturating_add_signed(i64::from(by) * 60_000_000_000))
-            }),
+            Effect::Step(by) => self.travel(Goal::Step(by)),
+            Effect::Minutes(by) => self.travel(Goal::By(minutes(by))),
             Effect::GoTo(text) => self.go_to(&text),
             _ => {}
-        }
-    }
-
-    /// Moves in a recording to the snapshot that `find` returns. Reads also the snapshots before it, for the history
-    /// that is shown.
-    fn travel(&mut self, find: impl FnOnce(&mut Replay) -> Result<u64, record::Error>) {
-        if let Err(error) = self.try_travel(find) {
-            self.state.fail(format!("cannot go there: {error}"));
-        }
-    }
-
-    fn try_travel(
-        &mut self,
-        find: impl FnOnce(&mut Replay) -> Result<u64, record::Error>,
-    ) -> Result<(), Error> {
-        let Feed::Replay(replay) = &mut self.feed else {
-            return Ok(());
-        };
-        let was = replay.position();
-        let to = find(replay)?;
-        if to != was + 1 || replay.position() != was {
-            replay.start_at(to.saturating_sub(BEFORE));
-            self.painter.histories = Histories::default();
-            self.painter.watched.clear();
-        }
-        loop {
-            self.feed.step()?;
-            self.take_in()?;
-            match &self.feed {
-                Feed::Replay(replay) if replay.position() < to => {}
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// Reads a recording again, for the history of the process that is now shown in detail.
-    pub(super) fn recall(&mut self) {
-        self.travel(|replay| Ok(replay.position()));
-    }
-
-    fn go_to(&mut self, text: &str) {
-        let Feed::Replay(replay) = &self.feed else {
-            return;
-        };
-        let (_, last_ns) = replay.span();
-        let meant = fastproc_columns::parse_date(text, (last_ns / 1_000_000_000) as i64);
-        match meant.and_then(|(seconds, _)| u64::try_from(seconds).ok()) {
-            Some(seconds) => self.travel(|replay| replay.at_time(seconds * 1_000_000_000)),
-            None => self.state.fail(format!(
-                "'{}' is not a time; write HH:MM[:SS]",
-                text.escape_debug()
-            )),
         }
     }
 
@@ -234,7 +174,7 @@ impl Screen {
         } else if self.feed.is_live() || is_recorded {
             state.say("processes that exited in the interval are shown, in red; x hides them");
         } else {
-            state.fail("this recording has no exited processes");
+            state.fail("exits were not recorded then");
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{
 
 impl Screen {
     /// Passes on screens as text, without the last line. Each comes after one interval, so that there is a comparison.
-    /// Ends after the requested number, or with the recording. Returns whether any had a row.
+    /// Ends after the requested number, or with the history. Returns whether any had a row.
     pub fn batch<E: From<Error>>(
         &mut self,
         width: u16,
@@ -25,22 +25,28 @@ impl Screen {
         self.state.is_text = true;
         self.fit(width)?;
         self.begin()?;
+        let is_live = self.feed.is_live();
+        self.state.paused = false;
         let mut due = Instant::now();
         loop {
-            if self.feed.is_live() {
+            if is_live {
                 due = next_due(due, self.state.interval(), Instant::now());
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            }
-            self.look()?;
-            // Of a recording with a single snapshot, write that one.
-            if self.state.paused && self.looks > 2 {
-                return Ok(any);
+                self.look()?;
             }
             let text = self.text(width, height);
             any |= self.painter.shown > 0;
             each(text)?;
-            if self.options.count.is_some_and(|count| self.looks > count) {
+            // What was is compared with the walk before it from the first one on.
+            let looks = self.looks - u64::from(is_live);
+            if self.options.count.is_some_and(|count| looks >= count) {
                 return Ok(any);
+            }
+            if !is_live {
+                self.look()?;
+                if self.state.paused {
+                    return Ok(any);
+                }
             }
         }
     }

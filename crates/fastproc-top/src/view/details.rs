@@ -13,7 +13,6 @@ use crate::{
     canvas::Canvas,
     details::{self, Details, Histories, Page, Watched},
     history::History,
-    id::Id,
     observation::View,
     window::Window,
 };
@@ -96,14 +95,12 @@ pub fn draw(
             let page = details.page;
             let mut read = || {
                 let process = process.ok_or("the process has ended")?;
-                let mut lines = match view.pages {
-                    Some(pages) => pages.read(page, Id::from_row(&Row::new(process))),
-                    None => details::read(page, process, lookup),
-                }?;
+                if view.line.is_some() {
+                    return Err(format!("{} are not recorded", page.title().to_lowercase()));
+                }
+                let mut lines = details::read(page, process, lookup)?;
                 if page == Page::Files {
-                    if view.pages.is_none() {
-                        details::name_sockets(process.pid(), &mut lines);
-                    }
+                    details::name_sockets(process.pid(), &mut lines);
                     details::count_files(&mut lines);
                 }
                 Ok(lines)
@@ -316,8 +313,8 @@ fn threads(
         .filter(|row| row.process.pid() == process.pid())
         .collect();
     if rows.is_empty() {
-        let text = match view.pages {
-            Some(_) => "its threads were not recorded; top --threads --record does",
+        let text = match view.line {
+            Some(_) => "threads are not recorded",
             None => "its threads were not read yet",
         };
         canvas.text(0, 0, text, theme.dim());

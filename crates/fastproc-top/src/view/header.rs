@@ -11,7 +11,7 @@ use crate::{
     clock,
     history::History,
     machine::{Gauge, Machine, Shares},
-    observation::View,
+    observation::{Line, View},
     rows::Tally,
 };
 
@@ -36,8 +36,7 @@ pub struct Histories {
 
 impl Histories {
     /// Adds a snapshot.
-    pub fn push(&mut self, view: &View<'_>) {
-        let (now, earlier) = (view.machine, view.earlier);
+    pub fn push(&mut self, now: &Machine, earlier: Option<&Machine>) {
         self.cpu
             .push(earlier.and_then(|_| Some(now.total_shares(earlier)?.busy())));
         self.memory.push(used_part(now));
@@ -159,7 +158,7 @@ impl Header<'_> {
     /// The number of its lines on a screen of this size.
     pub fn height(&self, width: u16, height: u16) -> u16 {
         let cpus = self.cpus(width, height);
-        let more = self.graph_lines(height) + u16::from(self.view.span.is_some());
+        let more = self.graph_lines(height) + u16::from(self.view.line.is_some());
         let all = 4 + more + cpus.lines(self.view.machine.cpus.len());
         // A part of the table is always visible.
         all.min(height.saturating_sub(6))
@@ -170,8 +169,8 @@ impl Header<'_> {
         let width = canvas.area.width;
         canvas.text(0, 0, self.title, self.theme.bold());
         let mut below = canvas.lines(1, u16::MAX);
-        let canvas = if let Some(span) = self.view.span {
-            self.place_in_recording(&mut below, span);
+        let canvas = if let Some(line) = self.view.line {
+            self.time_line(&mut below, line);
             &mut below.lines(1, u16::MAX)
         } else {
             &mut below
@@ -195,28 +194,38 @@ impl Header<'_> {
         graphs::draw(&mut part, self.histories, self.view.machine, self.theme);
     }
 
-    /// The times at which a recording begins and ends, and between them where this is.
-    fn place_in_recording(&self, canvas: &mut Canvas<'_>, (first, last): (u64, u64)) {
-        let time = |ns| clock::time_of_day(ns, true);
-        let at = canvas.text(0, 0, &time(first), self.theme.dim()) + 1;
-        let end = time(last);
-        let room = i32::from(canvas.area.width) - at - width(&end) as i32 - 1;
-        let now = self.view.machine.get(Gauge::Calendar).unwrap_or(first);
-        let share = now.saturating_sub(first) as f64 / (last - first.min(last)).max(1) as f64;
-        let place = (share.min(1.0) * f64::from(room - 1)).round() as i32;
-        for (from, to, style) in [
-            (0, place, self.theme.line()),
-            (place + 1, room, self.theme.dim()),
-        ] {
-            canvas.text(
-                0,
-                at + from,
-                &"─".repeat((to - from).max(0) as usize),
-                style,
-            );
+    /// The load over the hour, and where this is in it.
+    fn time_line(&self, canvas: &mut Canvas<'_>, of: &Line) {
+        let (from, to) = of.time;
+        let time = |at: i64| clock::time_of_day(u64::try_from(at).unwrap_or(0) * 1000, true);
+        let begin = canvas.text(0, 0, &time(from), self.theme.dim()) + 1;
+        let end = time(to);
+        let room = i32::from(canvas.area.width) - begin - width(&end) as i32 - 1;
+        let Some(cells) = usize::try_from(room).ok().filter(|cells| *cells > 0) else {
+            return;
+        };
+        let place = |at: i64| {
+            let share = (at - from) as f64 / (to - from).max(1) as f64;
+            ((share * cells as f64) as usize).min(cells - 1)
+        };
+        let mut loads = vec![None::<f64>; cells];
+        for (at, busy) in &of.busy {
+            let load = &mut loads[place(*at)];
+            *load = Some(load.unwrap_or(0.0).max(*busy));
         }
-        canvas.text(0, at + place, "●", self.theme.bold());
-        canvas.text(0, at + room + 1, &end, self.theme.dim());
+        let now = self.view.machine.get(Gauge::Calendar).unwrap_or(0) / 1000;
+        let now = place(i64::try_from(now).unwrap_or(from));
+        for (at, load) in loads.into_iter().enumerate() {
+            let (cell, style) = match load {
+                _ if at == now => ('●', self.theme.bold()),
+                // Nothing was recorded.
+                None => (' ', self.theme.dim()),
+                Some(load) => (block(load.max(0.001)), self.theme.level(load)),
+            };
+            let text = cell.encode_utf8(&mut [0; 4]).to_owned();
+            canvas.text(0, begin + at as i32, &text, style);
+        }
+        canvas.text(0, begin + room + 1, &end, self.theme.dim());
     }
 
     fn tasks(&self, canvas: &mut Canvas<'_>, line: u16) {

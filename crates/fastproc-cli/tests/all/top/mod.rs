@@ -5,7 +5,7 @@ mod leaving;
 mod live;
 mod mouse;
 mod options;
-mod recording;
+mod past;
 mod screens;
 mod storm;
 mod targets;

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Output};
 
-use super::{recording::made_up, terminal::Terminal};
+use super::{past::made_up, terminal::Terminal};
 use crate::common;
 
 /// `fastproc top` with these options, without a user's settings.
@@ -143,9 +143,15 @@ fn a_user_is_chosen_by_name_or_number_and_a_filter_chooses_among_his() {
 }
 
 #[test]
-fn the_tables_of_a_recording_end_with_it() {
-    let recording = made_up("batch", 4, 3, 2);
-    let output = top(&["-b", "--replay", recording.path()]);
+fn the_tables_of_a_history_end_with_it() {
+    let history = made_up("batch", 4, 3);
+    let output = top(&[
+        "-b",
+        "--history",
+        history.path(),
+        "--at",
+        "2026-03-01 09:30:01",
+    ]);
     let text = String::from_utf8(output.stdout).expect("text");
     let times: Vec<_> = text
         .lines()

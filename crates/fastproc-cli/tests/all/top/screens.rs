@@ -1,24 +1,18 @@
-//! A synthetic recording shows the same screens on every machine.
+//! A made history shows the same screens on every machine.
 
 use std::{fs, path::Path};
 
 use super::{
-    recording::{Recording, made_up},
+    past::{History, made_up},
     terminal::Terminal,
 };
 
-/// Shows a synthetic recording of three snapshots in this locale, and stays at the last of them.
-fn at_its_end(locale: &str, recording: &Recording, lines: u16, columns: u16) -> Terminal {
-    let arguments = ["--replay", recording.path(), "--interval", "1000"];
-    let mut command = Terminal::command(&arguments);
+/// Shows the last of a history in this locale.
+fn at_its_end(locale: &str, history: &History, lines: u16, columns: u16) -> Terminal {
+    let mut command = Terminal::command(&["--history", history.path()]);
     command.env("LC_ALL", locale);
     let mut top = Terminal::run(lines, columns, command);
-    top.until_shown("F10Quit");
-    // Without the message about the end of the recording, which would cover the keys for some seconds.
-    top.press("Z");
-    top.until_shown("[PAUSED]");
-    top.press("}");
-    top.until("the last look", |text| {
+    top.until("the last walk", |text| {
         text.contains("[PAUSED]") && text.contains("2026-03-01 09:30:02")
     });
     top
@@ -26,15 +20,14 @@ fn at_its_end(locale: &str, recording: &Recording, lines: u16, columns: u16) -> 
 
 /// Compares with the stored screens; `FASTPROC_BLESS=1` stores the present ones.
 #[test]
-fn the_same_recording_shows_the_same_screen() {
-    let few = made_up("few", 3, 40, 4);
-    let many = made_up("many", 3, 200, 96);
-    for (name, recording, lines, columns, keys) in [
+fn the_same_history_shows_the_same_screen() {
+    let few = made_up("few", 3, 40);
+    let many = made_up("many", 3, 200);
+    for (name, history, lines, columns, keys) in [
         ("table-80x24", &few, 24, 80, ""),
         ("table-120x40", &few, 40, 120, ""),
         ("table-140x40", &few, 40, 140, ""),
         ("table-300x100", &many, 100, 300, ""),
-        ("heat-80x24", &many, 24, 80, ""),
         ("tree-100x30", &few, 30, 100, "t"),
         ("groups-80x24", &few, 24, 80, "g"),
         ("group-80x24", &few, 24, 80, "g\r"),
@@ -43,12 +36,9 @@ fn the_same_recording_shows_the_same_screen() {
         ("help-140x40", &few, 40, 140, "?"),
         ("details-100x30", &few, 30, 100, "N\r"),
         ("fields-80x24", &few, 24, 80, "N\rf"),
-        ("limits-80x24", &few, 24, 80, "N\r\t\t"),
         ("files-80x24", &few, 24, 80, "Nl"),
-        ("hidden-80x24", &few, 24, 80, "N\x1b[Bl"),
         ("exited-100x60", &few, 60, 100, "x"),
         ("ascii-table-80x24", &few, 24, 80, ""),
-        ("ascii-heat-80x24", &many, 24, 80, ""),
         ("ascii-tree-100x30", &few, 30, 100, "t"),
         ("ascii-details-100x30", &few, 30, 100, "N\r"),
         ("ascii-help-80x24", &few, 24, 80, "?"),
@@ -56,7 +46,7 @@ fn the_same_recording_shows_the_same_screen() {
     ] {
         let ascii = name.strip_prefix("ascii-");
         let locale = if ascii.is_some() { "C" } else { "C.UTF-8" };
-        let mut top = at_its_end(locale, recording, lines, columns);
+        let mut top = at_its_end(locale, history, lines, columns);
         top.press(keys);
         let sign = sign(ascii.unwrap_or(name));
         top.until(sign, |text| text.contains(sign));
@@ -92,11 +82,9 @@ fn sign(name: &str) -> &'static str {
         Some("marked") => "marked 2",
         Some("help") => "Table",
         Some("details") => "switches (main)",
-        Some("limits") => "Max open files",
-        Some("files") => "/dev/null",
+        Some("files") => "files are not recorded",
         Some("exited") => "5002",
         Some("filter") => "comm ==",
-        Some("hidden") => "not recorded of this process",
         _ => "[PAUSED]",
     }
 }

@@ -51,7 +51,7 @@ fn without_rows_the_same_is_shown_as_with_them() {
         "{names:?}"
     );
     let live = Live::open(Some(SourceKind::Bpf), fields, false).expect("BPF can be used");
-    let mut feed = Feed::Live(Box::new(live));
+    let mut feed = Feed::live(live);
     let mut lookup = Lookup::new(feed.host(), true).expect("there is a /proc");
     let mut moving = Moving::start();
     // One screen always has the same order, one another order each time, and one misses every other snapshot.

@@ -1,0 +1,241 @@
+//! Looking back: a history of a made machine looks the same on every machine.
+
+use std::{path::PathBuf, process::Command, time::Duration};
+
+use fastproc::{
+    Fields, Process, Snapshot, SnapshotStats, SourceKind, Table, exits::Exit, record::Record,
+};
+use fastproc_history::{
+    escape::joined,
+    folder,
+    recorder::{Bounds, Cell, EVERYWHERE, Kept, Look, Moment, Names, OF_CGROUP, Session, Texts},
+    table::MACHINE,
+};
+use fastproc_testbed::Folder;
+
+use super::terminal::Terminal;
+
+const SECOND: u64 = 1_000_000_000;
+/// 2026-03-01 09:30:00 UTC.
+const BEGAN: u64 = 1_772_357_400 * SECOND;
+
+/// A history that is removed afterwards.
+pub struct History {
+    path: PathBuf,
+    _folder: Folder,
+}
+
+impl History {
+    pub fn path(&self) -> &str {
+        self.path.to_str().expect("a path of ours")
+    }
+}
+
+/// Names with escape sequences, wide ones, and plain ones.
+const NAMES: [&[u8]; 6] = [
+    b"systemd",
+    b"\x1b[2Jbad\n",
+    "進程表".as_bytes(),
+    b"postgres",
+    b"nginx",
+    b"cat",
+];
+
+/// What no record says.
+struct Made;
+
+impl Texts for Made {
+    fn begin(&mut self, _: &Snapshot<'_>, _: bool) {}
+    fn now_ns(&self) -> u64 {
+        0
+    }
+    fn name(&mut self, _: Names, id: u32) -> Cell {
+        if id == 0 { "root" } else { "somebody" }.into()
+    }
+    fn line(&mut self, process: Process<'_>) -> Cell {
+        let pid = process.pid();
+        let name = NAMES[(pid - 1) as usize % NAMES.len()];
+        let line = [name, b"\0--number\0", pid.to_string().as_bytes(), b"\0"].concat();
+        Cell::Text(joined(&line).into())
+    }
+    fn line_of_exit(&mut self, _: &Snapshot<'_>, _: &Exit) -> Cell {
+        Cell::Null
+    }
+    fn cgroup(&mut self, _: Process<'_>) -> [Cell; OF_CGROUP] {
+        Default::default()
+    }
+    fn cgroup_of_exit(&mut self, _: u64) -> Cell {
+        Cell::Null
+    }
+    fn may_trace(&mut self, _: Process<'_>) -> bool {
+        true
+    }
+}
+
+fn record(number: u32, look: u64) -> Record {
+    let mut record = Record::default();
+    let identity = &mut record.identity;
+    identity.tgid = number + 1;
+    identity.ppid = number / 3;
+    identity.start_ns = u64::from(number) * SECOND / 10;
+    identity.num_threads = number % 4 + 1;
+    identity.state_bits = u32::from(!number.is_multiple_of(5));
+    identity.groups = (Fields::TOP | Fields::USERS | Fields::SCHEDULING | Fields::IO).bits();
+    let name = NAMES[number as usize % NAMES.len()];
+    identity.comm[..name.len()].copy_from_slice(name);
+    identity.has_mm = 1;
+    let used = look * u64::from(number) * SECOND / 100;
+    (record.cpu.utime_ns, record.cpu.stime_ns) = (used / 4 * 3, used / 4);
+    record.memory.vsize = u64::from(number + 1) << 24;
+    record.memory.rss_anon = u64::from(number + 1) << 21;
+    record.users.euid = if number.is_multiple_of(2) { 0 } else { 1000 };
+    record.scheduling.priority = 20;
+    record.scheduling.nice = number as i32 % 3 - 1;
+    record
+}
+
+/// A process that lived between two snapshots.
+fn ended(look: u64, up: u64) -> Exit {
+    let mut exit = Exit::default();
+    (exit.pid, exit.tid) = (5000 + look as u32, 5000 + look as u32);
+    (exit.ppid, exit.start_ns, exit.end_ns) = (Some(1), up - SECOND / 2, Some(up - SECOND / 4));
+    exit.comm[..5].copy_from_slice(b"short");
+    (exit.euid, exit.is_final) = (1000, true);
+    (exit.utime_ns, exit.stime_ns, exit.sum_exec_ns) = (SECOND / 8, SECOND / 8, SECOND / 4);
+    exit
+}
+
+/// A history of a made machine, with walks one second apart.
+pub fn made_up(name: &str, looks: u64, processes: u32) -> History {
+    let folder = Folder::new(name);
+    let path = folder.join("history");
+    // A test's disk may be nearly full.
+    let bounds = Bounds {
+        size: 1 << 30,
+        leave: 0.0,
+        every: i64::MAX >> 32,
+        each_10: i64::MAX >> 32,
+        each_60: i64::MAX >> 32,
+    };
+    let open = folder::Folder::create(&path, "made").expect("a folder");
+    let began = (BEGAN / SECOND) as i64;
+    let (kept, taken, told) = Kept::take(open, "made".into(), bounds, began).expect("it is free");
+    let second = Duration::from_secs(1);
+    let mut session = Session::new(kept, "boot", second, taken, told).expect("a thread");
+    for look in 0..looks {
+        let up = 100_000 * SECOND + look * SECOND;
+        let busy = look * SECOND / 3 + (look / 60 % 2) * SECOND;
+        let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
+        for (name, value) in [
+            ("began_ns", up),
+            ("read_for_ns", 0),
+            ("interval_ns", SECOND),
+            ("lost_exits", 0),
+            ("cpus", 4),
+            ("page_bytes", 4096),
+            ("user_ns", busy / 2),
+            ("nice_ns", 0),
+            ("system_ns", busy / 2),
+            ("idle_ns", look * SECOND * 4 - busy),
+            ("iowait_ns", 0),
+            ("irq_ns", 0),
+            ("softirq_ns", 0),
+            ("steal_ns", 0),
+            ("guest_ns", 0),
+            ("guest_nice_ns", 0),
+            ("context_switches", look * 12_345),
+            ("interrupts", look * 999),
+            ("forks", look * 7),
+            ("load_1", 150),
+            ("load_5", 75),
+            ("load_15", 25),
+            ("memory_bytes", 16 << 30),
+            ("memory_free_bytes", 8 << 30),
+            ("buffers_bytes", 1 << 30),
+            ("cached_bytes", 3 << 30),
+            ("swap_total_bytes", 2 << 30),
+            ("swap_free_bytes", 1 << 30),
+            ("cpu_some_ns", look * SECOND / 8),
+            ("io_some_ns", look * SECOND / 16),
+        ] {
+            let at = MACHINE.index(name).expect("a column") - EVERYWHERE;
+            machine[at] = Cell::Number(value as i64);
+        }
+        let records: Vec<_> = (0..processes).map(|number| record(number, look)).collect();
+        let table = Table {
+            records: &records,
+            ..Table::default()
+        };
+        let stats = SnapshotStats::recorded(SourceKind::Procfs, up, Duration::ZERO);
+        let exits = [ended(look, up)];
+        let snapshot = Snapshot::recorded(table, stats).with_exits(&exits, 0);
+        let moment = Moment {
+            wall: ((BEGAN + look * SECOND) / 1000) as i64,
+            boot: (up / 1000) as i64,
+            awake: (up / 1000) as i64,
+        };
+        let look = Look {
+            moment,
+            snapshot: &snapshot,
+            machine: &machine,
+            cgroups: &[],
+        };
+        session.push(&look, &mut Made);
+    }
+    assert!(session.finish("it is made"));
+    History {
+        path,
+        _folder: folder,
+    }
+}
+
+#[test]
+fn one_can_move_in_a_history() {
+    let history = made_up("moved", 200, 5);
+    let mut top = Terminal::top(
+        24,
+        80,
+        &["--history", history.path(), "--at", "2026-03-01 09:31:10"],
+    );
+    top.until_shown("2026-03-01 09:31:10");
+    top.press("b09:32:10\r");
+    top.until_shown("09:32:10");
+    top.press(",");
+    top.until_shown("09:32:09");
+    top.press("..");
+    top.until_shown("09:32:11");
+    top.press("{");
+    top.until_shown("09:31:11");
+    top.press("}}}}");
+    top.until_shown("09:33:19");
+    top.press(".");
+    top.until_shown("nothing was recorded in that direction");
+    top.press("{{{{");
+    top.until_shown("09:30:00");
+    top.press("b09:29\r");
+    top.until_shown("nothing was recorded at 2026-03-01 09:29:00");
+    top.press("k");
+    top.until_shown("what was cannot be changed");
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+}
+
+#[test]
+fn a_field_that_a_history_does_not_keep_shows_a_hyphen() {
+    let history = made_up("lacks", 3, 5);
+    let fields = "pid,oom_score,nvcsw,vmhwm,rss,pcpu,comm";
+    let output = Command::new(env!("CARGO_BIN_EXE_fastproc"))
+        .args(["top", "--once", "--pid", "5", "-o", fields, "--history"])
+        .arg(history.path())
+        .env("XDG_CONFIG_HOME", "/proc/nowhere")
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let row = text.lines().last().expect("a row");
+    let words: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(
+        words,
+        ["5", "-", "-", "-", "10.0M", "4.0", "nginx"],
+        "{text}"
+    );
+}

@@ -1,0 +1,351 @@
+//! What was: one walk of a recorder after the other, or those of the last minutes.
+
+use fastproc::{Baseline, Fields, Host, exits::Exit};
+use fastproc_columns::Lookup;
+use fastproc_history::read::{LACKED, Moment, Texts, Walk, groups, shown};
+
+use super::Stored;
+use crate::{
+    error::Error,
+    exited::Exited,
+    machine::Machine,
+    observation::{Line, View},
+};
+
+const SECOND: i64 = 1_000_000;
+
+/// A walk, and the machine then.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    pub walk: Walk,
+    pub machine: Machine,
+}
+
+impl Step {
+    /// Whether this and the one before it can be compared.
+    fn follows(&self, before: &Self) -> bool {
+        self.walk.boot_id == before.walk.boot_id && self.walk.began_ns > before.walk.began_ns
+    }
+}
+
+/// Consecutive walks of a time, in microseconds since 1970: from the first on, and before the second.
+#[derive(Debug, Default)]
+pub struct Steps {
+    pub time: (i64, i64),
+    pub all: Vec<Step>,
+}
+
+impl Steps {
+    /// The load of the machine over this time.
+    fn line(&self) -> Line {
+        let pairs = self.all.windows(2).map(|pair| (&pair[0], &pair[1]));
+        let busy = pairs.filter_map(|(before, now)| {
+            let earlier = now.follows(before).then_some(&before.machine)?;
+            let shares = now.machine.total_shares(Some(earlier))?;
+            Some((now.walk.time, shares.busy()))
+        });
+        let time = self.time;
+        let busy = busy.filter(|(at, _)| (time.0..time.1).contains(at));
+        Line {
+            time,
+            busy: busy.collect(),
+        }
+    }
+}
+
+/// Exits between two walks; `None` if they are not known.
+#[derive(Debug, Default)]
+pub struct Exits {
+    pub all: Option<Vec<Exit>>,
+    pub lost: u64,
+    pub texts: Texts,
+}
+
+/// Where to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// So many walks forward, or back.
+    Step(i32),
+    /// To a walk about so many microseconds later or earlier, over what was not recorded.
+    By(i64),
+    /// To what was at this time, in microseconds since 1970.
+    At(i64),
+}
+
+/// A walk that is shown, compared with the one before it.
+#[derive(Debug)]
+pub struct Past {
+    source: Stored,
+    steps: Steps,
+    host: Host,
+    fields: Fields,
+    /// The walk that was last asked for: one that is damaged is passed as well.
+    asked: i64,
+    now: Option<(Step, Moment)>,
+    before: Option<(Step, Moment)>,
+    baseline: Baseline,
+    exits: Exits,
+    exited: Exited,
+    line: Line,
+    /// What the user has to know about the walk, once.
+    told: Option<String>,
+    damaged: usize,
+}
+
+impl Past {
+    /// Shows what was at a time, in microseconds since 1970; by default the last walk.
+    pub fn open(
+        source: Stored,
+        at: Option<i64>,
+        fields: Fields,
+        host: Host,
+    ) -> Result<Self, Error> {
+        let mut past = Self {
+            source,
+            steps: Steps::default(),
+            host,
+            fields: fields & groups(),
+            asked: i64::MAX / 2,
+            now: None,
+            before: None,
+            baseline: Baseline::default(),
+            exits: Exits::default(),
+            exited: Exited::default(),
+            line: Line::default(),
+            told: None,
+            damaged: 0,
+        };
+        match at {
+            Some(at) => past.go(Goal::At(at))?,
+            None => past.go(Goal::Step(-1))?,
+        };
+        Ok(past)
+    }
+
+    /// Goes there. Returns false, and stays, if nothing was recorded in that direction.
+    pub fn go(&mut self, goal: Goal) -> Result<bool, Error> {
+        let to = match goal {
+            Goal::Step(by) => self.neighbour(self.asked, by > 0)?,
+            Goal::By(by) => self.nearest(self.asked.saturating_add(by), by > 0)?,
+            Goal::At(time) => Some(self.at(time)?),
+        };
+        let Some(to) = to else { return Ok(false) };
+        // Further ones are shown one after the other as well.
+        if let Goal::Step(by) = goal
+            && self.asked < i64::MAX / 2
+        {
+            self.tell_of_gap(self.asked.min(to), self.asked.max(to), by > 0)?;
+        }
+        self.asked = to;
+        self.show(to)?;
+        Ok(true)
+    }
+
+    /// The walk that says what was at a time.
+    fn at(&mut self, time: i64) -> Result<i64, Error> {
+        self.load(time)?;
+        let last = self.last_until(time).map(|at| &self.steps.all[at].walk);
+        match last.filter(|walk| walk.lasts_until(time)) {
+            Some(walk) => Ok(walk.time),
+            None => Err(self.source.gap(time)?.into()),
+        }
+    }
+
+    /// The last walk until a time or, going forward, the first one from it on; at the ends of the history those.
+    fn nearest(&mut self, time: i64, forward: bool) -> Result<Option<i64>, Error> {
+        let edge = if forward { time - 1 } else { time + 1 };
+        let found = match self.neighbour(edge, forward)? {
+            None => self.neighbour(edge, !forward)?,
+            found => found,
+        };
+        Ok(found.filter(|found| *found != self.asked))
+    }
+
+    /// The walk after a time, or before it.
+    fn neighbour(&mut self, time: i64, forward: bool) -> Result<Option<i64>, Error> {
+        self.load(time)?;
+        let found = self.next_to(time, forward);
+        if found.is_some() {
+            return Ok(found);
+        }
+        // A recorder may have added one.
+        self.steps = Steps::default();
+        self.load(time)?;
+        let found = self.next_to(time, forward);
+        match found {
+            Some(_) => Ok(found),
+            None => Ok(self.source.beyond(time, forward)?),
+        }
+    }
+
+    fn next_to(&self, time: i64, forward: bool) -> Option<i64> {
+        let all = &self.steps.all;
+        let at = if forward {
+            all.partition_point(|step| step.walk.time <= time)
+        } else {
+            let before = all.partition_point(|step| step.walk.time < time);
+            before.checked_sub(1)?
+        };
+        all.get(at).map(|step| step.walk.time)
+    }
+
+    fn last_until(&self, time: i64) -> Option<usize> {
+        let all = &self.steps.all;
+        let after = all.partition_point(|step| step.walk.time <= time);
+        after.checked_sub(1)
+    }
+
+    /// Reads the walks around a time, unless they are known.
+    fn load(&mut self, time: i64) -> Result<(), Error> {
+        if !(self.steps.time.0..self.steps.time.1).contains(&time) {
+            self.steps = self.source.steps(time)?;
+            self.line = self.steps.line();
+        }
+        Ok(())
+    }
+
+    /// Says that nothing was recorded between two neighbours.
+    fn tell_of_gap(&mut self, from: i64, to: i64, forward: bool) -> Result<(), Error> {
+        let walk = |past: &Self, time| {
+            let at = past.last_until(time).map(|at| &past.steps.all[at].walk);
+            at.filter(|walk| walk.time == time).cloned()
+        };
+        self.load(from)?;
+        let (first, last) = (walk(self, from), walk(self, to));
+        let text = match (&first, &last) {
+            (Some(first), Some(last)) if first.boot_id != last.boot_id => "the machine was booted",
+            (Some(first), _) if first.lasts_until(to) => return Ok(()),
+            (None, Some(_)) if !forward => return Ok(()),
+            _ => "nothing was recorded",
+        };
+        self.tell(format!("{text} between {} and {}", shown(from), shown(to)));
+        Ok(())
+    }
+
+    /// Shows this walk, compared with the one before it.
+    fn show(&mut self, time: i64) -> Result<(), Error> {
+        self.load(time)?;
+        let at = self.last_until(time);
+        let at = at.filter(|at| self.steps.all[*at].walk.time == time);
+        let Some(at) = at else {
+            return Err(self.source.gap(time)?.into());
+        };
+        let step = self.steps.all[at].clone();
+        let earlier = at.checked_sub(1).map(|at| self.steps.all[at].clone());
+        let earlier = earlier.filter(|earlier| step.follows(earlier));
+        let now = self.moment(&step)?;
+        // Without it only differences are not known.
+        let before = earlier.and_then(|earlier| Some((self.moment(&earlier).ok()?, earlier)));
+        self.exits = Exits::default();
+        if let Some((_, earlier)) = &before {
+            match self.source.exits(&earlier.walk, &step.walk, &now) {
+                Ok(exits) => self.exits = exits,
+                Err(error) => self.tell(format!("exits are not known: {error}")),
+            }
+        }
+        self.baseline = Baseline::default();
+        if let Some((before, _)) = &before {
+            self.baseline.set(&before.snapshot());
+        }
+        self.baseline
+            .set_cpus(step.walk.cpus.unwrap_or(self.host.possible_cpus));
+        self.before = before.map(|(moment, step)| (step, moment));
+        self.now = Some((step, now));
+        let before = self.before.is_some().then_some(&self.baseline);
+        let snapshot = self
+            .now
+            .as_ref()
+            .map(|(_, now)| with_exits(now, &self.exits));
+        if let Some(snapshot) = snapshot {
+            self.exited.look(before, &snapshot);
+        }
+        if let Some((count, text)) = self.source.damage(self.damaged) {
+            self.damaged = count;
+            self.tell(text);
+        }
+        Ok(())
+    }
+
+    /// The processes of a walk.
+    fn moment(&mut self, step: &Step) -> Result<Moment, Error> {
+        for known in [&mut self.now, &mut self.before] {
+            if let Some((_, moment)) = known.take_if(|(of, _)| of.walk == step.walk) {
+                return Ok(moment);
+            }
+        }
+        Ok(self.source.moment(&step.walk, self.fields)?)
+    }
+
+    /// Reads these groups of fields too. Returns whether they are new.
+    pub fn need(&mut self, needs: Fields) -> Result<bool, Error> {
+        let needs = needs & groups();
+        if self.fields.contains(needs) {
+            return Ok(false);
+        }
+        self.fields |= needs;
+        (self.now, self.before) = (None, None);
+        self.show(self.asked)?;
+        Ok(true)
+    }
+
+    fn tell(&mut self, text: String) {
+        self.told = Some(text);
+    }
+
+    /// What the user has to know, since the last call.
+    pub fn take_told(&mut self) -> Option<String> {
+        self.told.take()
+    }
+
+    /// The time of the walk that is shown, in microseconds since 1970.
+    pub fn time(&self) -> i64 {
+        self.now.as_ref().map_or(0, |(step, _)| step.walk.time)
+    }
+
+    /// A lookup of the values of that time.
+    pub fn lookup(&self) -> Option<Lookup> {
+        let (_, now) = self.now.as_ref()?;
+        let mut lookup = now.lookup(self.host.clone());
+        lookup.lacks = Some(&LACKED);
+        self.exits.texts.keep(&mut lookup);
+        Some(lookup)
+    }
+
+    /// The machine at the walks until this one, each with the one before.
+    pub fn earlier(&self, most: usize) -> impl Iterator<Item = (&Machine, Option<&Machine>)> {
+        let until = self.last_until(self.time()).unwrap_or(0);
+        let from = until.saturating_sub(most);
+        (from..until).map(|at| {
+            let now = &self.steps.all[at];
+            let before = at.checked_sub(1).map(|at| &self.steps.all[at]);
+            let before = before.filter(|before| now.follows(before));
+            (&now.machine, before.map(|before| &before.machine))
+        })
+    }
+
+    pub(super) fn view(&self) -> Option<View<'_>> {
+        let (step, now) = self.now.as_ref()?;
+        Some(View {
+            snapshot: with_exits(now, &self.exits),
+            before: self.before.is_some().then_some(&self.baseline),
+            machine: &step.machine,
+            earlier: self.before.as_ref().map(|(step, _)| &step.machine),
+            line: Some(&self.line),
+            exited: &self.exited,
+            cgroups: None,
+        })
+    }
+}
+
+fn with_exits<'a>(now: &'a Moment, exits: &'a Exits) -> fastproc::Snapshot<'a> {
+    let snapshot = now.snapshot();
+    match &exits.all {
+        Some(all) => snapshot.with_exits(all, exits.lost),
+        None => snapshot,
+    }
+}
+
+/// Microseconds of a number of minutes.
+pub const fn minutes(count: i32) -> i64 {
+    count as i64 * 60 * SECOND
+}

@@ -1,0 +1,157 @@
+//! Where walks are read from: a history.
+
+use fastproc::Fields;
+use fastproc_history::read::{Error, History, Moment, Texts, Walk};
+
+use super::past::{Exits, Step, Steps};
+use crate::machine::{Gauge, Machine};
+
+const SECOND: i64 = 1_000_000;
+const HOUR: i64 = 3600 * SECOND;
+/// What is read before an hour, for what led to its beginning.
+const BEFORE: i64 = 600 * SECOND;
+
+/// The columns of `machine` that are gauges.
+const GAUGES: [(&str, Gauge); 18] = [
+    ("context_switches", Gauge::ContextSwitches),
+    ("interrupts", Gauge::Interrupts),
+    ("forks", Gauge::Forks),
+    ("load_1", Gauge::Load1),
+    ("load_5", Gauge::Load5),
+    ("load_15", Gauge::Load15),
+    ("memory_bytes", Gauge::MemTotal),
+    ("memory_free_bytes", Gauge::MemFree),
+    ("memory_available_bytes", Gauge::MemAvailable),
+    ("buffers_bytes", Gauge::Buffers),
+    ("swap_total_bytes", Gauge::SwapTotal),
+    ("swap_free_bytes", Gauge::SwapFree),
+    ("cpu_some_ns", Gauge::CpuSome),
+    ("memory_some_ns", Gauge::MemorySome),
+    ("memory_full_ns", Gauge::MemoryFull),
+    ("io_some_ns", Gauge::IoSome),
+    ("io_full_ns", Gauge::IoFull),
+    ("cached_bytes", Gauge::Cached),
+];
+/// The page cache has these as well.
+const OF_CACHE: [&str; 2] = ["reclaimable_bytes", "shared_bytes"];
+const TIMES: [&str; 10] = [
+    "user_ns",
+    "nice_ns",
+    "system_ns",
+    "idle_ns",
+    "iowait_ns",
+    "irq_ns",
+    "softirq_ns",
+    "steal_ns",
+    "guest_ns",
+    "guest_nice_ns",
+];
+
+/// Where walks are read from.
+#[derive(Debug)]
+pub enum Stored {
+    /// A history.
+    History(Box<History>),
+}
+
+impl Stored {
+    /// The walks around a time.
+    pub fn steps(&mut self, time: i64) -> Result<Steps, Error> {
+        let Self::History(history) = self;
+        let from = time.div_euclid(HOUR) * HOUR;
+        let to = from.saturating_add(HOUR);
+        let columns = GAUGES.iter().map(|(name, _)| *name);
+        let columns: Vec<_> = columns.chain(OF_CACHE).chain(TIMES).collect();
+        let all = history.walks_with(from - BEFORE, to - 1, &columns, |walk, values| Step {
+            machine: machine(&walk, values),
+            walk,
+        })?;
+        Ok(Steps {
+            time: (from, to),
+            all,
+        })
+    }
+
+    /// The processes of a walk.
+    pub fn moment(&mut self, walk: &Walk, fields: Fields) -> Result<Moment, Error> {
+        let Self::History(history) = self;
+        history.at(walk.time, fields)
+    }
+
+    /// The exits between two walks, the later of which saw `now`.
+    pub fn exits(&mut self, before: &Walk, walk: &Walk, now: &Moment) -> Result<Exits, Error> {
+        let Self::History(history) = self;
+        let (mut all, mut texts) = (Vec::new(), Texts::default());
+        let snapshot = now.snapshot();
+        history.exits_between(before, walk, |exited| {
+            texts.extend(exited.texts);
+            let exit = exited.exit;
+            // Of two processes with one pid the living one keeps its command line.
+            if let Some(line) = exited.line.filter(|_| snapshot.get(exit.pid).is_none()) {
+                texts.add_line(exit.pid, exit.start_ns, &line);
+            }
+            all.push(exit);
+        })?;
+        let lost = walk.lost_exits.filter(|_| before.lasts_until(walk.time));
+        Ok(Exits {
+            all: lost.map(|_| all),
+            lost: lost.unwrap_or(0),
+            texts,
+        })
+    }
+
+    /// The nearest walk before or after a time, far away.
+    pub fn beyond(&mut self, time: i64, forward: bool) -> Result<Option<i64>, Error> {
+        let Self::History(history) = self;
+        let (before, after) = history.around(time)?;
+        Ok(if forward { after } else { before })
+    }
+
+    /// Says what is known around a time of which nothing is.
+    pub fn gap(&mut self, time: i64) -> Result<Error, Error> {
+        let Self::History(history) = self;
+        let (before, after) = history.around(time)?;
+        Ok(Error::Gap {
+            asked: time,
+            before,
+            after,
+        })
+    }
+
+    /// How many damaged parts were met, and the last of them, if they are more than these.
+    pub fn damage(&self, known: usize) -> Option<(usize, String)> {
+        let Self::History(history) = self;
+        let damaged = history.damaged();
+        let last = damaged.last().filter(|_| damaged.len() > known)?;
+        let text = format!("damaged: {}: {}", last.path.display(), last.error);
+        Some((damaged.len(), text))
+    }
+}
+
+/// The machine at a walk. What was not recorded is not known.
+fn machine(walk: &Walk, values: &[Option<i64>]) -> Machine {
+    let value = |at: usize| values.get(at).copied().flatten();
+    let value = |at| value(at).and_then(|value| u64::try_from(value).ok());
+    let mut machine = Machine::default();
+    for (at, (_, gauge)) in GAUGES.into_iter().enumerate() {
+        machine.set(gauge, value(at));
+    }
+    let cached = machine.get(Gauge::Cached).and_then(|cached| {
+        let [reclaimable, shared] = [0, 1].map(|at| value(GAUGES.len() + at));
+        let all = cached.checked_add(reclaimable.unwrap_or(0))?;
+        Some(all.saturating_sub(shared.unwrap_or(0)))
+    });
+    machine.set(Gauge::Cached, cached);
+    let calendar = u64::try_from(walk.time).ok();
+    machine.set(
+        Gauge::Calendar,
+        calendar.and_then(|time| time.checked_mul(1000)),
+    );
+    machine.set(Gauge::Uptime, Some(walk.began_ns));
+    let first = GAUGES.len() + OF_CACHE.len();
+    let times = (first..first + TIMES.len()).map(value);
+    machine.total = times
+        .collect::<Option<Vec<_>>>()
+        .and_then(|times| times.try_into().ok());
+    machine
+}
