@@ -319,11 +319,35 @@ fn a_process_with_ids_of_two_users_is_hidden_from_both() {
         set_dumpable_behavior(DumpableBehavior::Dumpable).expect("anybody may");
     });
     for uid in [USER, ANOTHER] {
-        as_user(uid, || {
-            let told = told_of(&served, held.pid);
-            assert!(told.is_hidden() && told.names.is_empty());
-        });
+        as_user(uid, || assert_hidden(&told_of(&served, held.pid)));
     }
+}
+
+/// As after executing a set-group-ID program: its user owns the folder.
+#[test]
+fn a_process_with_a_group_of_another_is_hidden_from_its_user() {
+    needs!(gate::bpf());
+    let served = Served::start("files-setgid", None);
+    let held = Held::new(|| {
+        become_user(USER);
+        set_dumpable_behavior(DumpableBehavior::Dumpable).expect("anybody may");
+    });
+    let of_group = Held::new(|| {
+        use rustix::process::{Gid, Uid};
+        let [user, another] = [USER, ANOTHER].map(Gid::from_raw);
+        rustix::thread::set_thread_res_gid(user, another, another).expect("root may change");
+        let user = Uid::from_raw(USER);
+        rustix::thread::set_thread_res_uid(user, user, user).expect("root may change");
+        set_dumpable_behavior(DumpableBehavior::Dumpable).expect("anybody may");
+    });
+    as_user(USER, || {
+        assert!(!told_of(&served, held.pid).is_hidden());
+        assert_hidden(&told_of(&served, of_group.pid));
+    });
+}
+
+fn assert_hidden(told: &Told) {
+    assert!(told.is_hidden() && told.names.is_empty());
 }
 
 /// Its user has made the namespace, and so has all capabilities over it: the kernel shows it, and the library asks the kernel.
