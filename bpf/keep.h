@@ -49,7 +49,7 @@ __noinline int check(u32 index)
 	u32 zero = 0;
 	struct fp_record *kept = bpf_map_lookup_elem(&kept_record, &zero), *r = bpf_map_lookup_elem(&records, &index);
 	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
-	u32 groups_at = 0, ids_at = 0;
+	u32 groups_at = 0, ids_at = 0, cpus_at = 0, mems_at = 0;
 	u64 differs = 0;
 
 	if (!kept || !r || !place)
@@ -69,6 +69,12 @@ __noinline int check(u32 index)
 		ids_at = kept->namespaces.ids_at;
 		kept->namespaces.ids_at = r->namespaces.ids_at;
 	}
+	if (HAS_MASKS) {
+		cpus_at = kept->scheduling_details.cpus_at;
+		mems_at = kept->scheduling_details.mems_at;
+		kept->scheduling_details.cpus_at = r->scheduling_details.cpus_at;
+		kept->scheduling_details.mems_at = r->scheduling_details.mems_at;
+	}
 	if (r->identity.flags & PF_WQ_WORKER)
 		kept->name = r->name;
 	for (u32 i = 0; i < used_bytes() / 8; i++)
@@ -83,6 +89,10 @@ __noinline int check(u32 index)
 		r->credentials.groups_at = groups_at;
 	if (WANTED(FP_NAMESPACES))
 		r->namespaces.ids_at = ids_at;
+	if (HAS_MASKS) {
+		r->scheduling_details.cpus_at = cpus_at;
+		r->scheduling_details.mems_at = mems_at;
+	}
 	run.pool = place->pool;
 	run.groups = 0;
 	return 0;
@@ -92,7 +102,8 @@ static __always_inline int points_into_pool(u32 old)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &old);
 
-	return (WANTED(FP_CREDENTIALS) && r && r->credentials.groups_at) || (WANTED(FP_NAMESPACES) && r && r->namespaces.ids_at);
+	return r && ((WANTED(FP_CREDENTIALS) && r->credentials.groups_at) || (WANTED(FP_NAMESPACES) && r->namespaces.ids_at) ||
+		     HAS_MASKS);
 }
 
 /* The number of queued signals belongs to the user: set it in a kept record, too. Returns whether it has changed. */
@@ -134,6 +145,8 @@ static __always_inline int keep_one(u64 task)
 	if (!place || !proof || !entry || place->plan != FP_PROVE || (task && task != place->task))
 		return 0;
 	if ((run.fresh_pool && points_into_pool(old)) || !is_proven(place->task, proof))
+		return 0;
+	if (HAS_MASKS && !has_same_masks(old))
 		return 0;
 	if (moved) {
 		move_record(old, index);

@@ -38,8 +38,9 @@
  * - FP_SIGNALS: pending ones and the limit: words. The process itself changes its signal actions and blocked signals.
  *   The queue belongs to the user, and its length is set in kept records.
  * - FP_NAMESPACES: the pids of a process never change, and its group in each namespace follows from the word PGRP.
- * - FP_SCHEDULING, FP_SCHEDULING_DETAILS: others set it: words. The scheduler may move a sleeping task that is still on
- *   a queue to another CPU. The delays by I/O are its own.
+ * - FP_SCHEDULING, FP_SCHEDULING_DETAILS: others set it: words, and with more than 64 CPUs or memory nodes the bitmaps of the
+ *   record, which are compared with those of the task. The scheduler may move a sleeping task that is still on a queue to
+ *   another CPU. The delays by I/O are its own.
  * - FP_LIMITS: prlimit(2): a word. Another process with the same files may enlarge the table: not kept; for kernel
  *   threads, a word.
  * - FP_IO: the process counts its own I/O.
@@ -213,9 +214,6 @@ static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
 		return 0;
 	if (!t->sighand || t->sighand->count.refs.counter != 1)
 		return 0;
-	/* with more than 64 CPUs or nodes, more words */
-	if (WANTED(FP_SCHEDULING_DETAILS) && (settings.cpu_words > 1 || settings.mem_words > 1))
-		return 0;
 	/* a kernel thread may borrow the memory of a process, which its record does not show */
 	if (t->flags & PF_KTHREAD)
 		return 1;
@@ -236,7 +234,35 @@ static __always_inline int is_proven(u64 task, struct fp_proof *proof)
 	return has_same_words(t, s, mm, proof);
 }
 
-/* The same for the task at this place. */
+static __always_inline int is_same_mask(u32 at, u32 n, u64 address)
+{
+	u64 *words = pool_at(at);
+
+	if (!at || !words || n > FP_POOL_SLACK)
+		return 0;
+	for (u32 i = 0; i < n; i++)
+		if (words[i] != *(u64 *)CAST(struct in6_addr, address + i * 8))
+			return 0;
+	return 1;
+}
+
+/* Whether the bitmaps of this record in the pool are those of its task by now. */
+int has_same_masks(u32 at);
+__noinline int has_same_masks(u32 at)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &at);
+	struct fp_place *place = bpf_map_lookup_elem(&places, &at);
+
+	if (!r || !place)
+		return 0;
+	if (settings.cpu_words > 1 && !is_same_mask(r->scheduling_details.cpus_at, settings.cpu_words, CPUS_OF(place->task)))
+		return 0;
+	if (settings.mem_words > 1 && !is_same_mask(r->scheduling_details.mems_at, settings.mem_words, MEMS_OF(place->task)))
+		return 0;
+	return 1;
+}
+
+/* Whether this is so for the task at this place. */
 int proves(u32 at);
 __noinline int proves(u32 at)
 {

@@ -3,35 +3,36 @@
 #ifndef FASTPROC_TASKS_SCHEDULING_H
 #define FASTPROC_TASKS_SCHEDULING_H
 
-/* The bitmaps of a machine with more than 64 CPUs or memory nodes. */
+/* Whether records have their bitmaps in the pool: with more than 64 CPUs or memory nodes. */
+#define HAS_MASKS (WANTED(FP_SCHEDULING_DETAILS) && (settings.cpu_words > 1 || settings.mem_words > 1))
+#define CPUS_OF(task) ((task) + bpf_core_field_offset(struct task_struct, cpus_mask))
+#define MEMS_OF(task) ((task) + bpf_core_field_offset(struct task_struct, mems_allowed))
+
+/* Copies the bitmap of n words into the pool. Returns where; 0 if there is no room. */
+static __always_inline u32 collect_mask(struct fp_record *r, u32 n, u64 address)
+{
+	u32 at = n <= FP_POOL_SLACK ? pool_take(r, n) : 0;
+	u64 *words = pool_at(at);
+
+	if (!at || !words)
+		return 0;
+	bpf_probe_read_kernel(words, n * 8, (void *)address);
+	return at;
+}
+
 int collect_masks(u32 index);
 #if GROUPS & FP_SCHEDULING_DETAILS
 __noinline int collect_masks(u32 index)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
-	u64 *words;
-	u32 at;
+	u64 task = (u64)run.task;
 
 	if (!r)
 		return 0;
-	if (settings.cpu_words > 1 && settings.cpu_words <= FP_POOL_SLACK) {
-		at = pool_take(r, settings.cpu_words);
-		words = pool_at(at);
-		if (!at || !words)
-			return 0;
-		bpf_probe_read_kernel(words, settings.cpu_words * 8,
-				      (void *)run.task + bpf_core_field_offset(struct task_struct, cpus_mask));
-		r->scheduling_details.cpus_at = at;
-	}
-	if (settings.mem_words > 1 && settings.mem_words <= FP_POOL_SLACK) {
-		at = pool_take(r, settings.mem_words);
-		words = pool_at(at);
-		if (!at || !words)
-			return 0;
-		bpf_probe_read_kernel(words, settings.mem_words * 8,
-				      (void *)run.task + bpf_core_field_offset(struct task_struct, mems_allowed));
-		r->scheduling_details.mems_at = at;
-	}
+	if (settings.cpu_words > 1)
+		r->scheduling_details.cpus_at = collect_mask(r, settings.cpu_words, CPUS_OF(task));
+	if (settings.mem_words > 1)
+		r->scheduling_details.mems_at = collect_mask(r, settings.mem_words, MEMS_OF(task));
 	return 0;
 }
 #endif
@@ -72,7 +73,7 @@ static __always_inline void collect_scheduling_details(struct task_struct *t, st
 	s->mems_allowed = 1;
 	if (bpf_core_field_exists(t->mems_allowed))
 		s->mems_allowed = t->mems_allowed.bits[0];
-	if (settings.cpu_words > 1 || settings.mem_words > 1)
+	if (HAS_MASKS)
 		collect_masks(index);
 }
 
