@@ -30,9 +30,9 @@ use crate::{
 // `linux/fuse.h`: operations, and bytes of headers.
 const GETATTR: u32 = 3;
 const INIT: u32 = 26;
-const HEADER: usize = 40;
+pub(crate) const HEADER: usize = 40;
 /// Bytes of the longest request; the kernel requires room for it.
-const LONGEST: usize = 1 << 17;
+pub(crate) const LONGEST: usize = 1 << 17;
 
 /// A file system of one directory, or of one file. A separate process answers its requests until it is sent a byte.
 /// When that
@@ -67,26 +67,8 @@ impl HungFuse {
     }
 
     fn of_mode(mode: u32) -> io::Result<Self> {
+        let (device, root) = mounted(mode)?;
         let mode = format!("{mode:o}");
-        let device = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")?;
-        let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        let number = device.as_raw_fd().to_string();
-        for (key, value) in [
-            ("source", "test"),
-            ("fd", &number),
-            ("rootmode", &mode),
-            ("user_id", "0"),
-            ("group_id", "0"),
-        ] {
-            fsconfig_set_string(&context, key, value)?;
-        }
-        fsconfig_set_flag(&context, "allow_other")?;
-        fsconfig_create(&context)?;
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
         let (control, its) = UnixStream::pair()?;
         control.set_read_timeout(Some(GUARD))?;
         let server = role::command(Role::Fuse, &mode)
@@ -115,12 +97,8 @@ impl HungFuse {
     ///
     /// If this process may not mount.
     pub fn mount_for_this_thread(&self, point: &Path) -> io::Result<()> {
-        sys::unshare(UnshareFlags::NEWNS)?;
-        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-        mount_change("/", private)?;
-        let of_descriptor = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        move_mount(&self.root, "", rustix::fs::CWD, point, of_descriptor)?;
-        Ok(())
+        own_mounts()?;
+        attach(&self.root, point)
     }
 
     /// Stops answering.
@@ -160,6 +138,47 @@ impl Drop for HungFuse {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Gives this thread a new mount namespace, which the processes that it starts get too.
+///
+/// # Errors
+///
+/// If this process may not mount.
+pub fn own_mounts() -> io::Result<()> {
+    sys::unshare(UnshareFlags::NEWNS)?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    Ok(mount_change("/", private)?)
+}
+
+/// Mounts a file system that is mounted nowhere.
+pub(crate) fn attach(root: &OwnedFd, point: &Path) -> io::Result<()> {
+    let of_descriptor = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(move_mount(root, "", rustix::fs::CWD, point, of_descriptor)?)
+}
+
+/// A file system of one directory or file, mounted nowhere: the device that its requests come from, and its root.
+pub(crate) fn mounted(mode: u32) -> io::Result<(File, OwnedFd)> {
+    let device = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")?;
+    let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let number = device.as_raw_fd().to_string();
+    for (key, value) in [
+        ("source", "test"),
+        ("fd", &number),
+        ("rootmode", &format!("{mode:o}")),
+        ("user_id", "0"),
+        ("group_id", "0"),
+    ] {
+        fsconfig_set_string(&context, key, value)?;
+    }
+    fsconfig_set_flag(&context, "allow_other")?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    Ok((device, root))
 }
 
 /// Answers requests from standard output, the device, until standard input has a byte. Then it reads no more requests:
@@ -206,28 +225,40 @@ fn serve(mode: u32) -> io::Result<()> {
 }
 
 fn answer(device: &File, operation: u32, number: &[u8], mode: u32) {
+    answer_common(device, operation, number, (mode, 4096));
+}
+
+/// Answers what every file system is asked, for a root of this mode and size.
+pub(crate) fn answer_common(device: &File, operation: u32, number: &[u8], root: (u32, u64)) {
     match operation {
         // Version 7.31, and the minimum of everything.
         INIT => {
             let mut body = [0_u32; 16];
             (body[0], body[1], body[5], body[6]) = (7, 31, 4096, 1);
-            reply(device, number, 0, &body);
+            reply(device, number, 0, &bytes_of(&body));
         }
         // The kernel requests it again each time: number, size, mode and links.
         GETATTR => {
+            let (mode, size) = root;
             let mut body = [0_u32; 26];
-            (body[4], body[6], body[19], body[20]) = (1, 4096, mode, 2);
-            reply(device, number, 0, &body);
+            (body[4], body[6], body[7]) = (1, size as u32, (size >> 32) as u32);
+            (body[19], body[20]) = (mode, 2);
+            reply(device, number, 0, &bytes_of(&body));
         }
         _ => reply(device, number, -libc::ENOSYS, &[]),
     }
 }
 
-fn reply(mut device: &File, number: &[u8], error: i32, body: &[u32]) {
-    let len = 16 + 4 * body.len() as u32;
+pub(crate) fn reply(mut device: &File, number: &[u8], error: i32, body: &[u8]) {
+    let len = (16 + body.len()) as u32;
     let mut bytes = [len.to_ne_bytes(), error.to_ne_bytes()].concat();
     bytes.extend(number);
-    bytes.extend(body.iter().flat_map(|word| word.to_ne_bytes()));
+    bytes.extend(body);
     // The kernel refuses an answer that nothing waits for.
     let _ = device.write(&bytes);
+}
+
+/// The bytes of words.
+pub(crate) fn bytes_of(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }

@@ -8,7 +8,7 @@
 //! - what `fastproc record` has kept: `history`
 //! - readers of a service: `service`, `service_exits`, `service_views`
 //! - `fastproc serve` for Prometheus: `serve`; on a terminal: `top`
-//! - `fastproc record`: `record`
+//! - `fastproc record`: `record`; killed, and without power: `power`
 //! - every command: `closed_pipe`, `generated` (man pages and completions), `bench`, `package`
 //!
 //! A test of one module without a process belongs beside its code in `src`.
@@ -25,6 +25,7 @@ mod history;
 mod live;
 mod package;
 mod pid_namespaces;
+mod power;
 mod ps_as_ps;
 mod ps_names;
 mod ps_privileges;
