@@ -112,11 +112,8 @@ impl State {
             Action::Kill => self.ask_signal(),
             Action::Renice => self.ask(Prompt::Nice, String::new()),
             Action::Pause => self.paused = !self.paused,
-            Action::Step(_) | Action::Minutes(_) | Action::GoTo if !self.is_past => {
-                self.fail("only a history has other times (--at TIME)");
-            }
             Action::Step(by) => {
-                self.paused = true;
+                self.paused |= self.is_past;
                 return Some(Effect::Step(by));
             }
             Action::Minutes(by) => return Some(Effect::Minutes(by)),

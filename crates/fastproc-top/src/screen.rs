@@ -22,7 +22,7 @@ use crate::{
     act::Effect,
     draw::Painter,
     error::Error,
-    feed::{Feed, Live, Past, Stored},
+    feed::{Feed, Live},
     keys::{Key, Place},
     locale,
     options::Options,
@@ -64,6 +64,8 @@ pub struct Screen {
     leaves_at: Option<Instant>,
     read_again: Instant,
     looks: u64,
+    /// This machine's, while the screen looks back.
+    now: Option<past::Now>,
 }
 
 impl Screen {
@@ -87,10 +89,9 @@ impl Screen {
             let history = History::open(&place.folder, place.host.as_deref())?;
             let host = Host::read()?;
             let time = place.time.map(|seconds| seconds * 1_000_000);
-            let stored = Stored::History(Box::new(history));
-            let past = Past::open(stored, time, state.needs(), host.clone())?;
+            let feed = Feed::history(history, time, state.needs(), host.clone())?;
             state.look_back();
-            (Feed::past(past, host.clone()), Lookup::recorded(host, 0))
+            (feed, Lookup::recorded(host, 0))
         } else {
             let live = Live::open(options.source, state.needs(), options.shows_first)?;
             let feed = Feed::live(live);
@@ -108,6 +109,7 @@ impl Screen {
             leaves_at: None,
             read_again: Instant::now(),
             looks: 0,
+            now: None,
         })
     }
 
@@ -275,6 +277,7 @@ impl Screen {
                 self.take_in();
                 return Ok(());
             }
+            Ok(false) if self.look_ahead() => return self.look(),
             Ok(false) => self.state.say("nothing was recorded after this"),
             // The user can still go past a damaged part.
             Err(Error::Past(error)) if !self.state.is_text => {
@@ -294,6 +297,9 @@ impl Screen {
         } else if now >= self.read_again {
             self.lookup.details.renew();
             self.read_again = now + READ_AGAIN;
+        }
+        if !self.state.is_past && !self.state.is_text {
+            self.feed.keep(self.state.interval(), &self.lookup);
         }
         if let Some(view) = self.feed.view() {
             if let Some(cgroups) = &view.cgroups {

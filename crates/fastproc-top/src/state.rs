@@ -145,6 +145,16 @@ impl State {
         }
     }
 
+    /// Shows this machine again, with threads or cgroups if it did before.
+    pub fn look_ahead(&mut self, threads: bool, cgroups: bool) {
+        (self.is_past, self.paused) = (false, false);
+        self.settings.cgroups.shown = cgroups;
+        if threads {
+            self.settings.threads = true;
+            let _ = self.set_columns(&self.settings.columns.join(","));
+        }
+    }
+
     /// The refresh interval.
     pub fn interval(&self) -> Duration {
         settings::interval(self.settings.interval).unwrap_or(Duration::from_secs(1))

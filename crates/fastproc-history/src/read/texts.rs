@@ -62,15 +62,12 @@ impl Texts {
                 let bytes = bytes(name)?;
                 std::str::from_utf8(&bytes).ok().map(Into::into)
             };
-            if let Some(container) = Origin::from_cgroup(&path).container {
-                let mut labels = Labels::default();
-                labels.name = label("container_name");
-                labels.pod = label("pod");
-                labels.namespace = label("namespace");
-                labels.image = label("image");
-                self.labels.push((container.into(), labels));
-            }
-            self.cgroups.insert(id as u64, path.into());
+            let mut labels = Labels::default();
+            labels.name = label("container_name");
+            labels.pod = label("pod");
+            labels.namespace = label("namespace");
+            labels.image = label("image");
+            self.add_cgroup(id as u64, &path, Some(labels));
         }
         text("command_line").and_then(arguments)
     }
@@ -82,6 +79,24 @@ impl Texts {
         self.cgroups.extend(more.cgroups);
         self.labels.extend(more.labels);
         self.lines.extend(more.lines);
+    }
+
+    /// Adds the name of a user.
+    pub fn add_user(&mut self, id: u32, name: &[u8]) {
+        self.users.insert(id, name.into());
+    }
+
+    /// Adds the name of a group.
+    pub fn add_group(&mut self, id: u32, name: &[u8]) {
+        self.groups.insert(id, name.into());
+    }
+
+    /// Adds the path of a cgroup, and the labels of its container if it has one.
+    pub fn add_cgroup(&mut self, id: u64, path: &[u8], labels: Option<Labels>) {
+        if let (Some(container), Some(labels)) = (Origin::from_cgroup(path).container, labels) {
+            self.labels.push((container.into(), labels));
+        }
+        self.cgroups.insert(id, path.into());
     }
 
     /// Adds the command line of a process: each argument with a NUL.

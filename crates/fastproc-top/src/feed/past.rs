@@ -13,6 +13,8 @@ use crate::{
 };
 
 const SECOND: i64 = 1_000_000;
+/// After all that was recorded.
+const END: i64 = i64::MAX / 2;
 
 /// A walk, and the machine then.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +74,17 @@ pub enum Goal {
     At(i64),
 }
 
+impl Goal {
+    /// Whether it is surely later.
+    pub const fn is_forward(self) -> bool {
+        match self {
+            Self::Step(by) => by > 0,
+            Self::By(by) => by > 0,
+            Self::At(_) => false,
+        }
+    }
+}
+
 /// A walk that is shown, compared with the one before it.
 #[derive(Debug)]
 pub struct Past {
@@ -93,19 +106,14 @@ pub struct Past {
 }
 
 impl Past {
-    /// Shows what was at a time, in microseconds since 1970; by default the last walk.
-    pub fn open(
-        source: Stored,
-        at: Option<i64>,
-        fields: Fields,
-        host: Host,
-    ) -> Result<Self, Error> {
-        let mut past = Self {
+    /// Begins after a time in microseconds since 1970, or at the end. Nothing is shown yet.
+    pub fn new(source: Stored, from: Option<i64>, fields: Fields, host: Host) -> Self {
+        Self {
             source,
             steps: Steps::default(),
             host,
             fields: fields & groups(),
-            asked: i64::MAX / 2,
+            asked: from.unwrap_or(END),
             now: None,
             before: None,
             baseline: Baseline::default(),
@@ -114,12 +122,17 @@ impl Past {
             line: Line::default(),
             told: None,
             damaged: 0,
-        };
-        match at {
-            Some(at) => past.go(Goal::At(at))?,
-            None => past.go(Goal::Step(-1))?,
-        };
-        Ok(past)
+        }
+    }
+
+    /// Where it is read from.
+    pub const fn source(&self) -> &Stored {
+        &self.source
+    }
+
+    /// Ends.
+    pub fn into_source(self) -> Stored {
+        self.source
     }
 
     /// Goes there. Returns false, and stays, if nothing was recorded in that direction.
@@ -132,7 +145,7 @@ impl Past {
         let Some(to) = to else { return Ok(false) };
         // Further ones are shown one after the other as well.
         if let Goal::Step(by) = goal
-            && self.asked < i64::MAX / 2
+            && self.asked < END
         {
             self.tell_of_gap(self.asked.min(to), self.asked.max(to), by > 0)?;
         }
@@ -172,10 +185,11 @@ impl Past {
         self.steps = Steps::default();
         self.load(time)?;
         let found = self.next_to(time, forward);
-        match found {
-            Some(_) => Ok(found),
-            None => Ok(self.source.beyond(time, forward)?),
+        if found.is_some() {
+            return Ok(found);
         }
+        let (before, after) = self.source.around(time)?;
+        Ok(if forward { after } else { before })
     }
 
     fn next_to(&self, time: i64, forward: bool) -> Option<i64> {

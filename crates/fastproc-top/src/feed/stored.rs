@@ -1,9 +1,12 @@
-//! Where walks are read from: a history.
+//! Where walks are read from: a history, or the last minutes.
 
 use fastproc::Fields;
 use fastproc_history::read::{Error, History, Moment, Texts, Walk};
 
-use super::past::{Exits, Step, Steps};
+use super::{
+    memory::Memory,
+    past::{Exits, Step, Steps},
+};
 use crate::machine::{Gauge, Machine};
 
 const SECOND: i64 = 1_000_000;
@@ -52,12 +55,25 @@ const TIMES: [&str; 10] = [
 pub enum Stored {
     /// A history.
     History(Box<History>),
+    /// The last minutes.
+    Memory(Box<Memory>),
 }
 
 impl Stored {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::History(_) => "history",
+            Self::Memory(_) => "memory",
+        }
+    }
+
     /// The walks around a time.
     pub fn steps(&mut self, time: i64) -> Result<Steps, Error> {
-        let Self::History(history) = self;
+        let history = match self {
+            Self::History(history) => history,
+            Self::Memory(memory) => return Ok(memory.steps()),
+        };
         let from = time.div_euclid(HOUR) * HOUR;
         let to = from.saturating_add(HOUR);
         let columns = GAUGES.iter().map(|(name, _)| *name);
@@ -74,13 +90,18 @@ impl Stored {
 
     /// The processes of a walk.
     pub fn moment(&mut self, walk: &Walk, fields: Fields) -> Result<Moment, Error> {
-        let Self::History(history) = self;
-        history.at(walk.time, fields)
+        match self {
+            Self::History(history) => history.at(walk.time, fields),
+            Self::Memory(memory) => memory.moment(walk),
+        }
     }
 
     /// The exits between two walks, the later of which saw `now`.
     pub fn exits(&mut self, before: &Walk, walk: &Walk, now: &Moment) -> Result<Exits, Error> {
-        let Self::History(history) = self;
+        let history = match self {
+            Self::History(history) => history,
+            Self::Memory(memory) => return Ok(memory.exits(walk)),
+        };
         let (mut all, mut texts) = (Vec::new(), Texts::default());
         let snapshot = now.snapshot();
         history.exits_between(before, walk, |exited| {
@@ -100,17 +121,24 @@ impl Stored {
         })
     }
 
-    /// The nearest walk before or after a time, far away.
-    pub fn beyond(&mut self, time: i64, forward: bool) -> Result<Option<i64>, Error> {
-        let Self::History(history) = self;
-        let (before, after) = history.around(time)?;
-        Ok(if forward { after } else { before })
+    /// The nearest walks before and after a time, far away.
+    pub fn around(&mut self, time: i64) -> Result<(Option<i64>, Option<i64>), Error> {
+        match self {
+            Self::History(history) => history.around(time),
+            Self::Memory(memory) => {
+                let all = memory.steps().all;
+                let times = || all.iter().map(|step| step.walk.time);
+                Ok((
+                    times().rfind(|of| *of < time),
+                    times().find(|of| *of > time),
+                ))
+            }
+        }
     }
 
     /// Says what is known around a time of which nothing is.
     pub fn gap(&mut self, time: i64) -> Result<Error, Error> {
-        let Self::History(history) = self;
-        let (before, after) = history.around(time)?;
+        let (before, after) = self.around(time)?;
         Ok(Error::Gap {
             asked: time,
             before,
@@ -120,7 +148,9 @@ impl Stored {
 
     /// How many damaged parts were met, and the last of them, if they are more than these.
     pub fn damage(&self, known: usize) -> Option<(usize, String)> {
-        let Self::History(history) = self;
+        let Self::History(history) = self else {
+            return None;
+        };
         let damaged = history.damaged();
         let last = damaged.last().filter(|_| damaged.len() > known)?;
         let text = format!("damaged: {}: {}", last.path.display(), last.error);

@@ -1,32 +1,96 @@
 //! Looking back: from one walk to another.
 
-use fastproc_columns::{parse_date, parse_instant};
+use std::path::Path;
+
+use fastproc_columns::{Lookup, parse_date, parse_instant};
+use fastproc_history::{
+    folder::{USUAL, host_name},
+    read::History,
+};
 
 use super::Screen;
-use crate::{feed::Goal, history::LENGTH, machine::Gauge, view::header::Histories};
+use crate::{
+    details::Watched, feed::Goal, history::LENGTH, machine::Gauge, view::header::Histories,
+};
 
 const SECOND: i64 = 1_000_000;
+
+/// What the screen of this machine needs again when it no longer looks back.
+#[derive(Debug)]
+pub(super) struct Now {
+    lookup: Lookup,
+    histories: Histories,
+    watched: Watched,
+    threads: bool,
+    cgroups: bool,
+}
 
 impl Screen {
     /// Goes there, or says why that is impossible.
     pub(super) fn travel(&mut self, goal: Goal) {
-        let Some(past) = self.feed.looks_back() else {
-            return;
+        let Some(past) = self.feed.past() else {
+            return self.look_back(goal);
         };
         let went = past.go(goal);
         match went {
             Ok(true) if goal == Goal::Step(1) => self.take_in(),
             Ok(true) => self.arrive(),
+            Ok(false) if goal.is_forward() && self.look_ahead() => {
+                if let Err(error) = self.look() {
+                    self.state.fail(error.to_string());
+                }
+            }
             Ok(false) => self.state.say("nothing was recorded in that direction"),
             Err(error) => self.state.fail(format!("cannot go there: {error}")),
         }
+    }
+
+    /// Shows what was, instead of this machine now.
+    fn look_back(&mut self, goal: Goal) {
+        if goal.is_forward() {
+            return self.state.say("this is now; , goes back");
+        }
+        let host = host_name(rustix::system::uname().nodename().to_bytes());
+        let history = History::open(Path::new(USUAL), Some(&host)).ok();
+        let needs = self.state.needs();
+        let went = self.feed.look_back(goal, history, needs, &mut self.lookup);
+        match went {
+            Ok(true) => {
+                let recorded = Lookup::recorded(self.feed.host().clone(), 0);
+                let (settings, painter) = (&self.state.settings, &mut self.painter);
+                self.now = Some(Now {
+                    lookup: std::mem::replace(&mut self.lookup, recorded),
+                    histories: std::mem::take(&mut painter.histories),
+                    watched: std::mem::take(&mut painter.watched),
+                    threads: settings.threads,
+                    cgroups: settings.cgroups.shown,
+                });
+                self.state.look_back();
+                self.arrive();
+            }
+            Ok(false) => self.state.say("nothing is kept of what was before"),
+            Err(error) => self.state.fail(format!("cannot go there: {error}")),
+        }
+    }
+
+    /// Shows this machine now again, unless only a history is shown.
+    pub(super) fn look_ahead(&mut self) -> bool {
+        if !self.feed.look_ahead() {
+            return false;
+        }
+        if let Some(now) = self.now.take() {
+            self.lookup = now.lookup;
+            (self.painter.histories, self.painter.watched) = (now.histories, now.watched);
+            self.state.look_ahead(now.threads, now.cgroups);
+        }
+        true
     }
 
     /// Takes in a walk that does not follow the one before: what is drawn over time begins again.
     pub(super) fn arrive(&mut self) {
         self.painter.watched.clear();
         self.painter.histories = Histories::default();
-        if let Some(past) = self.feed.looks_back() {
+        if let Some(past) = self.feed.past() {
             for (machine, earlier) in past.earlier(LENGTH) {
                 self.painter.histories.push(machine, earlier);
             }
@@ -36,7 +100,7 @@ impl Screen {
 
     /// Uses the texts of the walk that is shown.
     pub(super) fn take_in_past(&mut self) {
-        let Some(past) = self.feed.looks_back() else {
+        let Some(past) = self.feed.past() else {
             return;
         };
         if let Some(text) = past.take_told() {
@@ -49,6 +113,9 @@ impl Screen {
 
     /// Goes to a time that was typed: the nearest one of the day that it names.
     pub(super) fn go_to(&mut self, text: &str) {
+        if text == "now" && self.look_ahead() {
+            return;
+        }
         let calendar = |gauge: Option<u64>| gauge.map_or(0, |ns| (ns / 1_000_000_000) as i64);
         let shown = self
             .feed

@@ -11,7 +11,7 @@ use fastproc_history::{
     recorder::{Bounds, Cell, EVERYWHERE, Kept, Look, Moment, Names, OF_CGROUP, Session, Texts},
     table::MACHINE,
 };
-use fastproc_testbed::Folder;
+use fastproc_testbed::{Folder, wait_until};
 
 use super::terminal::Terminal;
 
@@ -238,4 +238,50 @@ fn a_field_that_a_history_does_not_keep_shows_a_hyphen() {
         ["5", "-", "-", "-", "10.0M", "4.0", "nginx"],
         "{text}"
     );
+}
+
+/// What was shown is shown again, with exited processes and graphs, until the screen is live again.
+#[test]
+fn one_can_go_back_from_now_and_forward_until_now() {
+    let own = format!("ppid == {}", std::process::id());
+    let fields = "pid,ppid,user,state,pcpu,pmem,time,num_threads,comm";
+    let arguments = ["--interval", "0.1", "-o", fields, "--filter", &own];
+    let mut top = Terminal::top(40, 120, &arguments);
+    top.until_shown("F10Quit");
+    top.press(".");
+    top.until_shown("this is now");
+    let mut ended = 0;
+    wait_until("looks at what ends", || {
+        ended += u64::from(Command::new("true").status().is_ok());
+        top.take(Duration::from_millis(50));
+        top.screens().len() > 12
+    });
+    top.press("Z");
+    top.until("a pause", |text| {
+        text.contains("[PAUSED]") && !text.contains("this is now")
+    });
+    let body = |first: usize, screen: &str| {
+        let lines: Vec<_> = screen.lines().skip(first).take(36).collect();
+        lines.join("\n")
+    };
+    let mut shown: Vec<_> = top.screens().iter().map(|screen| body(1, screen)).collect();
+    shown.dedup();
+    shown.pop();
+    for _ in 0..5 {
+        let expected = shown.pop().expect("there were more");
+        top.press(",");
+        top.until(&expected, |text| {
+            text.contains("; memory every") && body(2, text) == expected
+        });
+    }
+    top.press("{{{{{");
+    top.press(",");
+    top.until_shown("nothing was recorded in that direction");
+    top.press("Z");
+    top.until("this machine again", |text| {
+        text.contains(" every 0.1 s") && !text.contains("; memory")
+    });
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+    assert!(ended > 0);
 }
