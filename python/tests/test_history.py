@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -23,7 +24,8 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some seconds, as if their hour was over."""
     folder = tmp_path_factory.mktemp("history")
     source = "bpf" if PRIVILEGED else "procfs"
-    record = [PROGRAMS / "fastproc", "record", "--source", source, "--leave", "0", "--host", "here", folder]
+    record = [PROGRAMS / "fastproc", "record", "--source", source, "--leave", "0", "--host", "here", "--waits", folder]
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     recorder = subprocess.Popen(record)
 
     def walks() -> int:
@@ -35,6 +37,8 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wait_until("it has recorded that", lambda: walks() > begun)
     recorder.terminate()
     assert recorder.wait() == 0
+    busy.kill()
+    busy.wait()
     for file in (folder / "open").glob("*.parquet"):
         table, begin, _ = file.name.split("-")
         hour = folder / datetime.fromtimestamp(int(begin), timezone.utc).strftime("host=here/date=%Y-%m-%d/hour=%H")
@@ -129,7 +133,7 @@ def test_each_question_is_answered(history: Path) -> None:
             questions.append(database.execute(f"select columns(*)::varchar from ({statement.strip().rstrip(';')})").fetchall())
         else:
             database.execute(statement)
-    assert len(questions) == 20
+    assert len(questions) == 21
     ran, by_user, by_command = questions[:3]
     assert len(ran) > 1
     assert by_user
@@ -137,3 +141,4 @@ def test_each_question_is_answered(history: Path) -> None:
     assert questions[17]
     assert not PRIVILEGED or any(comm == "false" for _, _, _, comm, *_ in questions[6])
     assert [row[2] for row in questions[19]] == ["started", "stopped"]
+    assert any(state == "R" for state, *_ in questions[20])

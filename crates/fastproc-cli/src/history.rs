@@ -4,6 +4,7 @@ pub mod fields;
 mod report;
 #[cfg(test)]
 mod tests;
+mod waits;
 pub mod when;
 
 use std::{io::Write, process::ExitCode};
@@ -33,6 +34,8 @@ Examples:
       Show what used CPU time between the two, the processes that ended too
   fastproc exits --from 03:00 --to 03:20 --filter 'status != 0'
       Show what failed
+  fastproc history waits --from 03:00 --to 03:20
+      Count what threads waited for in the kernel, or for a CPU
   fastproc history save --from 03:00 --to 04:00 incident
       Keep these hours when the recorder removes the others
   fastproc ps --at 03:12 --history /var/lib/fastproc/history/saved/incident
@@ -70,6 +73,22 @@ enum Command {
         #[command(flatten)]
         folder: Folder,
     },
+    /// Count what threads waited for, if fastproc record --waits has recorded that.
+    Waits {
+        /// From this time on; the default is the beginning.
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_instant)]
+        from: Option<i64>,
+
+        /// To before this time; the default is the end.
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_instant)]
+        to: Option<i64>,
+
+        #[command(flatten)]
+        folder: Folder,
+
+        #[command(flatten)]
+        written: TextOrJson,
+    },
     /// Keep the hours of a time for good, as a history in saved/NAME of the folder.
     Save {
         /// From this time on.
@@ -94,6 +113,25 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         None => show(args),
         Some(Command::Check { folder }) => check(&args.folder.or(folder)),
+        Some(Command::Waits {
+            from,
+            to,
+            folder,
+            written,
+        }) => {
+            let mut history = args.folder.or(folder).open()?;
+            let [from, to] = [from.unwrap_or(0), to.unwrap_or(i64::MAX / SECOND / 2)];
+            let time = (from * SECOND, to * SECOND);
+            let is_json = written.is_json() || args.written.is_json();
+            let mut output = Output::default();
+            let any = waits::write(&mut history, time, is_json, &mut output)?;
+            output.finish()?;
+            tell_damage(&history);
+            if !any {
+                tell("no waits were recorded then; fastproc record --waits does");
+            }
+            Ok(ExitCode::from(if any { 0 } else { NO }))
+        }
         Some(Command::Save {
             from,
             to,

@@ -13,7 +13,9 @@ use fastproc::{Collector, Fields, SourceKind};
 use fastproc_columns::{parse_duration, parse_interval};
 use fastproc_history::{
     folder::{Folder, USUAL, host_name},
-    recorder::{Bounds, Hierarchy, Kept, Lines, Live, Look, Machine, Moment, Session, boot_id},
+    recorder::{
+        Bounds, Hierarchy, Kept, Lines, Live, Look, Machine, Moment, Session, Waits, boot_id,
+    },
 };
 use fastproc_metrics::say;
 use rustix::{
@@ -95,6 +97,9 @@ pub struct Args {
     /// Record the cgroups too.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     cgroups: bool,
+    /// Record each second what threads in state R or D wait for. This reads the threads too, and costs more.
+    #[arg(long)]
+    waits: bool,
     /// Record under this name of the machine. [default: the name that uname shows]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
@@ -162,8 +167,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let folder = Folder::create(&args.folder, &host)?;
     let now = Moment::now().wall.div_euclid(1_000_000);
     let (kept, taken, told) = Kept::take(folder, host, bounds, now)?;
+    let mut fields = FIELDS;
+    fields.set(Fields::THREADS, args.waits);
     let mut collector = Collector::builder()
-        .fields(FIELDS)
+        .fields(fields)
         .source(args.source.kind())
         .service_socket(None)
         .exits(true)
@@ -183,6 +190,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     collector.snapshot()?;
     privileges::drop()?;
     let mut texts = Live::open(collector.host(), args.command_lines.lines())?;
+    let waits = args.waits.then(|| Waits::open(collector.host()));
+    let mut waits = waits.transpose()?;
     let session = Session::new(kept, &boot_id()?, args.interval, taken, told)?;
     let mut session = session.with_parts(args.write_every);
     if let Err(error) = fastproc_service::confine_to_folders() {
@@ -207,11 +216,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             Ok(snapshot) => {
                 let row = machine.row(&snapshot);
                 let cgroups = cgroups.as_mut().map_or_else(Vec::new, Hierarchy::rows);
+                let waits = waits.as_mut().map(|waits| waits.rows(&snapshot));
+                let waits = waits.unwrap_or_default();
                 let look = Look {
                     moment,
                     snapshot: &snapshot,
                     machine: &row,
                     cgroups: &cgroups,
+                    waits: &waits,
                 };
                 session.push(&look, &mut texts);
                 has_failed = false;

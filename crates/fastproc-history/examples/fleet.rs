@@ -22,8 +22,8 @@ use fastproc::{
 use fastproc_history::{
     folder::Folder,
     recorder::{
-        Bounds, Cell, EVERYWHERE, Job, Kept, Look, Moment, Names, OF_CGROUP, Place, Session, Texts,
-        Told,
+        Bounds, Cell, EVERYWHERE, Event, Job, Kept, Look, Moment, Names, OF_CGROUP, Place, Session,
+        Texts,
     },
     table::MACHINE,
 };
@@ -81,7 +81,7 @@ struct Counted {
 impl Place for Counted {
     type Error = <Kept as Place>::Error;
 
-    fn write(&mut self, job: &Job, told: &mut Vec<Told>) -> Result<(), Self::Error> {
+    fn write(&mut self, job: &Job, told: &mut Vec<Event>) -> Result<(), Self::Error> {
         let written = self.kept.write(job, told);
         if let Job::Group(_) = job {
             self.groups.fetch_add(1, Ordering::Release);
@@ -216,6 +216,7 @@ fn record(folder: &Path, host: u32, count: u32, (first, last): (i64, i64)) -> Re
             snapshot: &snapshot,
             machine: &machine,
             cgroups: &[],
+            waits: &[],
         };
         session.push(&look, &mut Made);
         while second % QUARTER == 0 && groups.load(Ordering::Acquire) < (second - first) / QUARTER {

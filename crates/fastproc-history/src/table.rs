@@ -236,6 +236,11 @@ pub static IDENTITIES: LazyLock<Table> = LazyLock::new(|| Table {
                 Kind::Text,
                 "Arguments, joined by blanks, as read at this time; a blank within one is `\\x20`. Null if not kept.",
             ),
+            (
+                "command_line_cut",
+                Kind::Number,
+                "1 if the arguments were longer, and this is their beginning.",
+            ),
             ("cgroup", Kind::Text, "Path of its cgroup."),
             ("container", Kind::Text, "Id of its container."),
             ("container_name", Kind::Text, "Name of its container."),
@@ -278,6 +283,11 @@ pub static EXITS: LazyLock<Table> = LazyLock::new(|| Table {
                 "command_line",
                 Kind::Text,
                 "Arguments as known at the end, as in `identities`; null if not kept.",
+            ),
+            (
+                "command_line_cut",
+                Kind::Number,
+                "1 if the arguments were longer, and this is their beginning.",
             ),
             ("cgroup", Kind::Text, "Path of its cgroup."),
         ],
@@ -510,6 +520,39 @@ pub static CGROUPS: LazyLock<Table> = LazyLock::new(|| Table {
     order: &["id", "time"],
 });
 
+/// A row for each thread that waits for a CPU or in state D, if that is recorded.
+pub static WAITS: LazyLock<Table> = LazyLock::new(|| Table {
+    name: "waits",
+    meaning: "A thread in state R or D in this second, but the recorder's; at most 1,000, first those in state D.",
+    columns: columns(
+        &[
+            (
+                "state",
+                Kind::Text,
+                "`R`: it runs, or waits for a CPU. `D`: it waits in the kernel, mostly for a disk.",
+            ),
+            (
+                "wait_channel",
+                Kind::Text,
+                "The kernel function in which it waits: `/proc/PID/task/TID/wchan`. Null if none is known.",
+            ),
+            (
+                "system_call",
+                Kind::Number,
+                "The number of the system call that it is in, as this machine counts them. Null if none is known.",
+            ),
+            (
+                "start_ns",
+                Kind::Number,
+                "When its process started, since boot.",
+            ),
+        ],
+        schema::THREAD,
+        &[("pid", "tgid"), ("tid", "tid"), ("comm", "comm")],
+    ),
+    order: &["pid", "tid", "time"],
+});
+
 /// What the recorder itself has to say.
 pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
     name: "events",
@@ -520,7 +563,7 @@ pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
                 "event",
                 Kind::Text,
                 "`started`, `stopped`, `blind` (nothing was recorded), `clock` (it jumped), `slept`, `damaged`, `dropped` (the \
-                 oldest, to make room), `failed` (to write).",
+                 oldest, to make room), `failed` (to write), `left_out` (exits of a user who had too many).",
             ),
             ("since", Kind::Time, "Its beginning, if it lasted."),
             ("until", Kind::Time, "Its end, if it lasted."),
@@ -533,8 +576,16 @@ pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
 });
 
 /// All tables.
-pub fn all() -> [&'static Table; 6] {
-    [&PROCESSES, &IDENTITIES, &EXITS, &MACHINE, &CGROUPS, &EVENTS]
+pub fn all() -> [&'static Table; 7] {
+    [
+        &PROCESSES,
+        &IDENTITIES,
+        &EXITS,
+        &MACHINE,
+        &CGROUPS,
+        &WAITS,
+        &EVENTS,
+    ]
 }
 
 #[cfg(test)]

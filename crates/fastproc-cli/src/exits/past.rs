@@ -60,7 +60,8 @@ fn take(stream: &mut Stream, exited: &Exited, boot: &mut Option<Box<str>>) -> Re
     }
     exited.texts.keep(&mut stream.lookup);
     let line = exited.line.as_deref().filter(|line| !line.is_empty());
-    let line = line.map(|bytes| Cmdline { bytes, cut: false });
+    let cut = exited.line_is_cut;
+    let line = line.map(|bytes| Cmdline { bytes, cut });
     stream
         .show_dated_or_not(&exited.exit, line)
         .map_err(|error: OutputError| error.into())

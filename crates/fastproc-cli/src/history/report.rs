@@ -6,7 +6,10 @@ use std::{
 };
 
 use fastproc_columns::number::{write_date, write_size};
-use fastproc_history::read::{Error, History, Size, Span, shown};
+use fastproc_history::{
+    read::{Error, History, Size, Span, shown},
+    table::EVENTS,
+};
 use serde_json::{Value, json};
 
 /// What there is of a host.
@@ -14,10 +17,21 @@ pub struct Report {
     host: String,
     spans: Vec<Span>,
     sizes: BTreeMap<Box<str>, Size>,
+    events: Vec<Event>,
 }
 
-/// The most gaps that are listed for people.
+/// A row of `events`. Times are in microseconds since 1970.
+struct Event {
+    time: Option<i64>,
+    kind: String,
+    since: Option<i64>,
+    until: Option<i64>,
+    detail: String,
+}
+
+/// The most gaps and events that are listed for people.
 const MOST_GAPS: usize = 20;
+const MOST_EVENTS: usize = 20;
 const DAY: f64 = 86_400e6;
 
 impl Report {
@@ -26,6 +40,7 @@ impl Report {
             host: history.host().into(),
             spans: history.spans()?,
             sizes: history.sizes()?,
+            events: events(history)?,
         })
     }
 
@@ -52,7 +67,17 @@ impl Report {
         let tables = self.sizes.iter().map(|(name, size)| {
             json!({"table": name, "files": size.files, "rows": size.rows, "bytes": size.bytes})
         });
-        json!({"host": self.host, "recorded": spans, "tables": tables.collect::<Vec<_>>()})
+        let date = |time: Option<i64>| time.map(date);
+        let events = self.events.iter().map(|of| {
+            json!({
+                "time": date(of.time), "event": of.kind, "since": date(of.since), "until": date(of.until),
+                "detail": of.detail,
+            })
+        });
+        json!({
+            "host": self.host, "recorded": spans, "tables": tables.collect::<Vec<_>>(),
+            "events": events.collect::<Vec<_>>(),
+        })
     }
 
     fn write(&self, to: &mut impl Write) -> io::Result<()> {
@@ -96,8 +121,53 @@ impl Report {
             let (files, rows, bytes) = (size.files, size.rows, sized(size.bytes));
             writeln!(to, "  {table:<12}{files:>7}{rows:>12}{bytes:>9}{a_day:>9}")?;
         }
+        let earlier = self.events.len().saturating_sub(MOST_EVENTS);
+        if earlier > 0 {
+            writeln!(to, "  {earlier} earlier events, which --json lists, and")?;
+        }
+        for event in self.events.iter().skip(earlier) {
+            // The folder may be anybody's.
+            writeln!(to, "  {}", fastproc::log_line(&event.line()))?;
+        }
         Ok(())
     }
+}
+
+impl Event {
+    fn line(&self) -> String {
+        let Self { kind, detail, .. } = self;
+        let [time, since, until] =
+            [self.time, self.since, self.until].map(|time| time.map_or_else(|| "-".into(), shown));
+        let lasted = match (self.since, self.until) {
+            (Some(_), Some(_)) => format!(" from {since} to {until}"),
+            _ => String::new(),
+        };
+        format!("{time} {kind}{lasted}: {detail}")
+    }
+}
+
+/// All events, by their time.
+fn events(history: &mut History) -> Result<Vec<Event>, Error> {
+    let mut events = Vec::new();
+    let columns = ["time", "event", "since", "until", "detail"];
+    history.read(&EVENTS, (0, i64::MAX), &columns, |rows| {
+        for row in 0..rows.count {
+            let time = |name: &str| rows.numbers(name).get(row).copied().flatten();
+            let text = |name: &str| {
+                let text = rows.texts(name).get(row).and_then(Option::as_deref);
+                text.unwrap_or_default().to_owned()
+            };
+            events.push(Event {
+                time: time("time"),
+                kind: text("event"),
+                since: time("since"),
+                until: time("until"),
+                detail: text("detail"),
+            });
+        }
+    })?;
+    events.sort_by_key(|event| event.time);
+    Ok(events)
 }
 
 fn sized(bytes: u64) -> String {

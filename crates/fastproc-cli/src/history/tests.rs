@@ -90,6 +90,7 @@ impl Recorder {
             snapshot,
             machine: &machine,
             cgroups,
+            waits: &[],
         };
         self.session.push(&look, &mut self.texts);
         moment

@@ -1,6 +1,6 @@
 //! What `fastproc record` has kept, as its readers see it.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use fastproc_testbed::Folder;
 use serde_json::Value;
@@ -12,11 +12,16 @@ struct Recorded(Folder);
 
 impl Recorded {
     fn new() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(more: &[&str]) -> Self {
         let history = Self(Folder::new("history"));
         let path = history.0.to_str().expect("UTF-8");
         // On a busy machine a walk may be late.
         let arguments = "record --for 5s --host here --source procfs --leave 0".split(' ');
-        output(&arguments.chain([path]).collect::<Vec<_>>());
+        let arguments = arguments.chain(more.iter().copied()).chain([path]);
+        output(&arguments.collect::<Vec<_>>());
         history
     }
 
@@ -115,6 +120,43 @@ fn cgroups_of_a_time_have_totals_and_those_of_a_window_shares() {
     let csv = ["--fields", "path,processes", "--format", "csv"];
     let csv = output(&history.looking(&[&["cgroups", "--at", &last], &csv[..]].concat()));
     assert!(csv.starts_with("path,processes\n/"), "{csv}");
+}
+
+#[test]
+fn waits_are_counted_and_events_are_told() {
+    let mut busy = Command::new("sh");
+    let mut busy = busy
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .expect("sh is there");
+    let history = Recorded::with(&["--waits"]);
+    busy.kill()
+        .and_then(|()| busy.wait())
+        .expect("it can be killed");
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&output(&history.looking(arguments))).expect("JSON")
+    };
+    let waits = json(&["history", "waits", "--from", "-1h", "--json"]);
+    let rows = waits["waits"].as_array().expect("a list");
+    let runs = |row: &&Value| row["state"] == "R" && row["comm"] == "sh";
+    let row = rows.iter().find(runs).expect("the shell runs");
+    assert!(row["times"].as_u64() > Some(0), "{row}");
+    let table = output(&history.looking(&["history", "waits"]));
+    assert!(
+        table.trim_start().starts_with("TIMES STATE SYSCALL WCHAN"),
+        "{table}"
+    );
+    let none = run(&history.looking(&["history", "waits", "--to", "2000-01-01"]));
+    assert_eq!(none.status.code(), Some(1));
+    let events = &json(&["history", "--json"])["hosts"][0]["events"];
+    let events = events.as_array().expect("a list");
+    let kinds: Vec<_> = events.iter().map(|event| &event["event"]).collect();
+    assert_eq!(
+        (kinds[0], kinds[kinds.len() - 1]),
+        (&"started".into(), &"stopped".into())
+    );
+    let text = output(&history.looking(&["history"]));
+    assert!(text.contains(" stopped: it was told to end\n"), "{text}");
 }
 
 #[test]

@@ -191,3 +191,26 @@ proptest! {
         use_all(&with_right_sums(whole, groups, indexes, footer), whole.rows[0].table);
     }
 }
+
+#[test]
+fn a_file_with_members_that_only_a_later_version_writes_is_sealed_nevertheless() {
+    let whole = &WHOLE[1];
+    let [groups, indexes, mut footer] = parts(whole);
+    assert_eq!(footer.pop(), Some(0), "the end of the structure");
+    // A number as a member that no version writes.
+    footer.extend([0x55, 2, 0]);
+    let bytes = with_right_sums(whole, &groups, &indexes, &footer);
+    let later = File::open(file(&bytes), &PROCESSES).expect("a file");
+    assert!(later.chunks(0).is_err());
+    let mut writer = Writer::new(Vec::new(), &PROCESSES).expect("a writer");
+    for group in 0..whole.rows.len() {
+        let copied = writer.copy_group(&later, group);
+        copied.expect("it can be decoded");
+    }
+    let sealed = writer.finish().expect("it is written");
+    let sealed = File::open(file(&sealed), &PROCESSES).expect("a file");
+    for (group, rows) in whole.rows.iter().enumerate() {
+        let read = sealed.read(group, &all(&PROCESSES)).expect("it is whole");
+        assert_eq!(read.columns, rows.columns);
+    }
+}

@@ -150,6 +150,17 @@ impl File {
         Ok(rows)
     }
 
+    /// A column of a row group, for a writer, which refuses one that is empty because it cannot be read.
+    pub fn column(&self, group: usize, name: &str, kind: Kind) -> Cells {
+        let rows = self.read(group, &[name]);
+        let at = self.table.index(name);
+        let cells = rows
+            .ok()
+            .zip(at)
+            .map(|(mut rows, at)| rows.columns.swap_remove(at));
+        cells.unwrap_or_else(|| Cells::new(kind))
+    }
+
     /// The chunks of a row group with their indexes of pages, for a copy, and their bytes.
     pub(super) fn chunks(&self, group: usize) -> Result<(Vec<ColumnCloseResult>, Part), Error> {
         let place = self.check(group)?;

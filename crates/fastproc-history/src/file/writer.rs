@@ -113,9 +113,16 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// Appends a row group of another file of the same table without decoding it, and checks its CRC. A column that the
-    /// other file does not have is null; one that only the other file has is left out.
+    /// other file does not have is null; one that only the other file has is left out. What another version wrote in another
+    /// way is decoded nevertheless.
     pub fn copy_group(&mut self, file: &File, group: usize) -> Result<(), Error> {
-        let (chunks, bytes) = file.chunks(group)?;
+        let (chunks, bytes) = match file.chunks(group) {
+            Err(Error::Footer(_)) => {
+                let table = self.table;
+                return self.group(&Decoded { file, group, table });
+            }
+            chunks => chunks?,
+        };
         let rows = file.rows(group);
         let mut chunks: Vec<_> = chunks.into_iter().map(Some).collect();
         let mut into = self.out.next_row_group()?;
@@ -172,6 +179,24 @@ impl<W: Write + Send> Writer<W> {
         }
         out.flush()?;
         Ok(out)
+    }
+}
+
+/// A row group of a file, of which one column is in memory at a time.
+struct Decoded<'a> {
+    file: &'a File,
+    group: usize,
+    table: &'static Table,
+}
+
+impl Columns for Decoded<'_> {
+    fn rows(&self) -> usize {
+        self.file.rows(self.group) as usize
+    }
+
+    fn column(&self, at: usize) -> Cells {
+        let column = &self.table.columns[at];
+        self.file.column(self.group, column.name, column.kind)
     }
 }
 

@@ -96,11 +96,16 @@ struct Recorder {
 
 impl Recorder {
     fn begin(folder: &Path, host: &str, boot: &str) -> Self {
+        Self::thinning(folder, host, boot, [86_400; 2])
+    }
+
+    /// Which keeps every walk, and then one of ten, for these seconds.
+    fn thinning(folder: &Path, host: &str, boot: &str, [every, each_10]: [i64; 2]) -> Self {
         let bounds = Bounds {
             size: 1 << 30,
             leave: 0.0,
-            every: 86_400,
-            each_10: 86_400,
+            every,
+            each_10,
             each_60: 86_400,
         };
         let open = Folder::create(folder, host).expect("a folder");
@@ -150,6 +155,7 @@ impl Recorder {
             snapshot: &snapshot,
             machine: &machine,
             cgroups: &rows_of_cgroups(cgroups.snapshot()),
+            waits: &[],
         };
         self.session.push(&look, &mut Made);
     }
@@ -459,6 +465,59 @@ fn rows_of_a_time_are_those_from_its_first_second_to_before_its_last() {
     );
     read.expect("it can be read");
     assert_eq!(rows, [(at(11), 11), (at(12), 12)]);
+}
+
+/// Processes of each second of an hour, with an exit, and then of a second of the next one, when the first is thinned.
+fn thinned(folder: &Path, ages: [i64; 2]) -> History {
+    let mut recorder = Recorder::thinning(folder, "a", "boot", ages);
+    for second in 0..240 {
+        let records = [
+            record(1, 7, 0),
+            record(2, 1_000 + second as u64, 0),
+            record(3, 5, 0),
+        ];
+        let all = if second < 100 { 3 } else { 2 };
+        let exits = [exit(3, 9, 100)];
+        let exits = if second == 100 { &exits[..] } else { &[] };
+        recorder.push(second, &records[..all], exits);
+    }
+    for second in [3_600, 4_500] {
+        recorder.push(second, &[record(1, 7, 0)], &[]);
+    }
+    recorder.end();
+    open(folder)
+}
+
+#[test]
+fn a_thinned_hour_is_read_as_it_was_at_the_ends_of_its_intervals() {
+    for (ages, seconds) in [([0, 86_400], 10), ([0, 0], 60)] {
+        let folder = Temporary::new("thinned");
+        let mut history = thinned(&folder, ages);
+        let tiers: Vec<_> = history
+            .chosen(&PROCESSES, START / SECOND, START / SECOND + 1)
+            .expect("it can be read")
+            .iter()
+            .map(|entry| entry.path.to_string_lossy().into_owned())
+            .collect();
+        assert!(
+            tiers[0].ends_with(&format!("processes-{seconds}s.parquet")),
+            "{tiers:?}"
+        );
+        // The last walk of the interval before.
+        let seen_at = |time: i64| time / seconds * seconds - 1;
+        let moment = history.at(at(90), GROUPS).expect("it was recorded");
+        let cpu = 1_000 + seen_at(90) as u64;
+        assert_eq!(seen(&moment), [(1, 7), (2, cpu), (3, 5)]);
+        let moment = history.at(at(185), GROUPS).expect("it was recorded");
+        assert_eq!(seen(&moment), [(1, 7), (2, 1_000 + seen_at(185) as u64)]);
+        let window = history
+            .between(at(90), at(185), GROUPS)
+            .expect("it was recorded");
+        let used = (seen_at(185) - seen_at(90)) as u64;
+        let expected = [(1, (0, Some(0))), (2, (used, Some(0))), (3, (4, None))];
+        assert_eq!(did(&window), BTreeMap::from(expected));
+        assert!(window.gaps.is_empty(), "{:?}", window.gaps);
+    }
 }
 
 /// Cgroups with an id, a path, CPU time in seconds and memory.

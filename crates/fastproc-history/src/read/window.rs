@@ -99,6 +99,8 @@ pub struct Exited {
     pub exit: Exit,
     /// Its command line, if it was kept: each argument with a NUL.
     pub line: Option<Vec<u8>>,
+    /// Whether that is only the beginning of it.
+    pub line_is_cut: bool,
     /// Names the boot.
     pub boot_id: Option<Box<str>>,
     /// When the machine was booted, in microseconds since 1970.
@@ -235,6 +237,7 @@ impl History {
                     time: at,
                     exit: exit(&members, row),
                     line: texts.add(rows, row),
+                    line_is_cut: number("command_line_cut", row) == Some(1),
                     boot_id: rows.texts("boot_id").get(row).cloned().flatten(),
                     boot_time: number("boot_time", row),
                     texts,

@@ -8,7 +8,7 @@ use super::{
     group::Group,
     taken::Taken,
     thin::thin,
-    writing::{Event, Job, Place, Told},
+    writing::{Event, Job, Place},
 };
 use crate::{
     file::{self, File, Writer},
@@ -118,11 +118,7 @@ impl Kept {
         for entry in kept.own()? {
             taken.add(entry.from * SECOND, entry.to * SECOND);
         }
-        let events = told.into_iter().filter_map(|told| match told {
-            Told::Event(event) => Some(event),
-            Told::Sealed(..) => None,
-        });
-        Ok((kept, taken, events.collect()))
+        Ok((kept, taken, told))
     }
 
     /// The files of this host.
@@ -132,7 +128,7 @@ impl Kept {
         Ok(entries)
     }
 
-    fn write_open(&mut self, group: &Group, told: &mut Vec<Told>) -> Result<(), Error> {
+    fn write_open(&mut self, group: &Group, told: &mut Vec<Event>) -> Result<(), Error> {
         let (from, to) = group.seconds();
         for store in group.tables() {
             let begin = if to - from > MOST_PART {
@@ -153,7 +149,7 @@ impl Kept {
     }
 
     /// Removes the oldest until there is room for as many bytes. What begins at `from` or later stays.
-    fn make_room(&mut self, bytes: u64, from: i64, told: &mut Vec<Told>) -> Result<(), Error> {
+    fn make_room(&mut self, bytes: u64, from: i64, told: &mut Vec<Event>) -> Result<(), Error> {
         let mut dropped: Option<(i64, i64)> = None;
         let result = loop {
             let (free, all) = self.folder.space()?;
@@ -183,18 +179,18 @@ impl Kept {
             dropped = Some((since.min(first), until.max(end)));
         };
         if let Some((since, until)) = dropped {
-            told.push(Told::Event(Event {
+            told.push(Event {
                 event: "dropped",
                 since: Some(since * SECOND),
                 until: Some(until * SECOND),
                 detail: "the oldest made room: see --size and --leave".into(),
-            }));
+            });
         }
         result
     }
 
     /// Seals hours that are over at this second, thins what is old, and removes what is too old.
-    fn tidy(&mut self, now: i64, told: &mut Vec<Told>) -> Result<(), Error> {
+    fn tidy(&mut self, now: i64, told: &mut Vec<Event>) -> Result<(), Error> {
         let entries = self.own()?;
         self.used = entries.iter().map(|entry| entry.bytes).sum();
         let hour = |entry: &Entry| entry.from - entry.from.rem_euclid(HOUR);
@@ -206,7 +202,6 @@ impl Kept {
             for table in table::all() {
                 self.seal(table, hour, told)?;
             }
-            told.push(Told::Sealed(hour * SECOND, (hour + HOUR) * SECOND));
         }
         for entry in &entries {
             if entry.place != Where::Open && now - entry.to >= self.bounds.each_60 {
@@ -222,7 +217,7 @@ impl Kept {
         &mut self,
         table: &'static Table,
         hour: i64,
-        told: &mut Vec<Told>,
+        told: &mut Vec<Event>,
     ) -> Result<(), Error> {
         let mut entries = self.folder.chosen(table.name, hour, hour + HOUR)?;
         entries.retain(|entry| *entry.host == *self.host || entry.host.is_empty());
@@ -262,7 +257,7 @@ impl Kept {
         entry: &Entry,
         table: &'static Table,
         writer: &mut Writer<W>,
-        told: &mut Vec<Told>,
+        told: &mut Vec<Event>,
     ) -> Result<usize, Error> {
         let file = File::open(self.folder.read(entry)?, table)?;
         let mut copied = 0;
@@ -277,7 +272,12 @@ impl Kept {
     }
 
     /// Thins the oldest hour that has more rows than it shall have.
-    fn thin_one(&mut self, entries: &[Entry], now: i64, told: &mut Vec<Told>) -> Result<(), Error> {
+    fn thin_one(
+        &mut self,
+        entries: &[Entry],
+        now: i64,
+        told: &mut Vec<Event>,
+    ) -> Result<(), Error> {
         let bounds = self.bounds;
         let wanted = |entry: &Entry| match now - entry.to {
             age if age < bounds.every => 1,
@@ -336,27 +336,27 @@ fn is_damage(error: &file::Error) -> bool {
     !matches!(error, file::Error::Io(_) | file::Error::Parquet(_))
 }
 
-fn failed(error: &Error) -> Told {
-    Told::Event(Event {
+fn failed(error: &Error) -> Event {
+    Event {
         event: "failed",
         detail: error_chain(error),
         ..Event::default()
-    })
+    }
 }
 
-fn damaged(entry: &Entry, error: &file::Error) -> Told {
-    Told::Event(Event {
+fn damaged(entry: &Entry, error: &file::Error) -> Event {
+    Event {
         event: "damaged",
         since: Some(entry.from * SECOND),
         until: Some(entry.to * SECOND),
         detail: format!("{}: {}", entry.path.display(), error_chain(error)),
-    })
+    }
 }
 
 impl Place for Kept {
     type Error = Error;
 
-    fn write(&mut self, job: &Job, told: &mut Vec<Told>) -> Result<(), Error> {
+    fn write(&mut self, job: &Job, told: &mut Vec<Event>) -> Result<(), Error> {
         match job {
             Job::Part(part) => self.write_open(part, told),
             Job::Group(group) => {

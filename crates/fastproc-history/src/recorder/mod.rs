@@ -10,6 +10,7 @@
 //!   At the first walk without it, its row has `gone` = 1 and only `pid` and `start_ns`. A process that is gone before the
 //!   first walk of a row group has no such row in it.
 //! - `cgroups` is as `processes`, by `id`.
+//! - `waits` has a row at each walk, also of what waits as before.
 //! - `start_ns` of a process stays that of its first row. `exits` has the exact one: `is_same_start` compares the two.
 //! - An exit is in the row group of the time of its end. If it is known only later, `time` is the beginning of the part
 //!   that has it, and `end_ns` is exact. `number` counts the exits of one run of the recorder.
@@ -29,6 +30,7 @@ mod store;
 mod taken;
 mod texts;
 mod thin;
+mod waits;
 mod walk;
 mod writing;
 
@@ -40,10 +42,11 @@ pub use self::{
     kept::{Bounds, Error, Kept},
     machine::Machine,
     session::{Look, Session, boot_id},
-    store::{Boot, Store},
+    store::{Boot, Key, Store},
     taken::Taken,
     texts::{Lines, Live, Names, OF_CGROUP, Texts},
-    writing::{Event, Job, Place, Told},
+    waits::Waits,
+    writing::{Event, Job, Place},
 };
 
 #[cfg(test)]

@@ -9,19 +9,22 @@ use super::{
     clock::Moment,
     group::{Both, Group},
     hierarchy,
+    shares::Shares,
     store::{Boot, Key},
     taken::Taken,
     texts::Texts,
-    walk::Walker,
-    writing::{Event, Job, Place, Told, Writing},
+    walk::{Sink, Walker},
+    writing::{Event, Job, Place, Writing},
 };
-use crate::table::{EVENTS, EXITS, MACHINE};
+use crate::table::{EVENTS, EXITS, MACHINE, WAITS};
 
 const SECOND: i64 = 1_000_000;
 /// What a row group covers, in microseconds.
 const GROUP: i64 = 900 * SECOND;
 /// What a part covers, unless the interval is longer, or the user says otherwise.
 const PART: i64 = 5 * SECOND;
+/// Exits of one user but root in a quarter of an hour. Further ones are lost.
+const MOST_EXITS: usize = if cfg!(test) { 100 } else { 200_000 };
 /// A row group that takes more memory ends early, in bytes.
 const MOST_BYTES: usize = 24 << 20;
 
@@ -36,6 +39,8 @@ pub struct Look<'a> {
     pub machine: &'a Row,
     /// The rows of `cgroups` by id, in the order of these.
     pub cgroups: &'a [(i64, Row)],
+    /// The rows of `waits`, if they are wanted.
+    pub waits: &'a [(Key, Row)],
 }
 
 /// What is not written yet.
@@ -65,6 +70,7 @@ pub struct Session {
     /// Since when nothing was recorded because it was recorded already.
     blind_since: Option<i64>,
     events: Vec<Event>,
+    shares: Shares,
     writing: Writing,
     at: Places,
 }
@@ -72,6 +78,7 @@ pub struct Session {
 #[derive(Debug)]
 struct Places {
     whole: usize,
+    lost: usize,
     event: usize,
     since: usize,
     until: usize,
@@ -104,9 +111,11 @@ impl Session {
             last: None,
             blind_since: None,
             events: told,
+            shares: Shares::new(MOST_EXITS),
             writing: Writing::start(place_of_rows)?,
             at: Places {
                 whole: place(&MACHINE, "whole"),
+                lost: place(&MACHINE, "lost_exits"),
                 event: place(&EVENTS, "event"),
                 since: place(&EVENTS, "since"),
                 until: place(&EVENTS, "until"),
@@ -141,17 +150,13 @@ impl Session {
 
     /// The problems among the events that the next look will record, for the log.
     pub fn take_told(&mut self) -> Vec<String> {
-        let mut new = Vec::new();
-        for told in self.writing.told() {
-            match told {
-                Told::Event(event) => {
-                    new.push(format!("{}: {}", event.event, event.detail));
-                    self.events.push(event);
-                }
-                Told::Sealed(from, to) => self.taken.add(from, to),
-            }
-        }
-        new
+        let told = self.writing.told();
+        let said = told.iter();
+        let said = said
+            .map(|event| format!("{}: {}", event.event, event.detail))
+            .collect();
+        self.events.extend(told);
+        said
     }
 
     /// Records a look.
@@ -161,7 +166,8 @@ impl Session {
         let has_jumped = self.compare_clocks(look.moment, time);
         let begins = has_jumped || !self.open.as_ref().is_some_and(fits);
         texts.begin(look.snapshot, begins);
-        let mut later = self.push_exits(look, time, texts);
+        self.tell_left_out(time.div_euclid(GROUP));
+        let (mut later, left_out) = self.push_exits(look, time, texts);
         if begins {
             self.close(time);
             if self.taken.contains(time) {
@@ -189,11 +195,16 @@ impl Session {
         self.walker.walk(look.snapshot, texts, &mut both);
         let mut machine = look.machine.clone();
         machine[self.at.whole] = i64::from(begins).into();
-        let before = open.machine.as_ref();
-        super::walk::Sink::row(&mut both, &MACHINE, (0, 0), before, &machine);
+        if let Cell::Number(lost) = &mut machine[self.at.lost] {
+            *lost += left_out;
+        }
+        both.row(&MACHINE, (0, 0), open.machine.as_ref(), &machine);
         open.machine = Some(machine);
         hierarchy::differences(&open.cgroups, look.cgroups, &mut both);
         open.cgroups = look.cgroups.to_vec();
+        for (key, row) in look.waits {
+            both.row(&WAITS, *key, None, row);
+        }
         self.push_events(time);
         if let Some(open) = &mut self.open
             && open.group.bytes() > MOST_BYTES
@@ -243,17 +254,36 @@ impl Session {
         happened.jumped.is_some()
     }
 
-    /// Adds the exits of a look that belong to the part before it. Returns the others.
+    /// Tells whose exits were left out in the quarter that is over, if this is another one.
+    fn tell_left_out(&mut self, quarter: i64) {
+        let (before, left_out) = self.shares.at(quarter);
+        for (uid, count) in left_out {
+            self.events.push(Event {
+                event: "left_out",
+                since: Some(before * GROUP),
+                until: Some((before + 1) * GROUP),
+                detail: format!(
+                    "{count} exits of user {uid}, who had more than {MOST_EXITS} in a quarter of an hour"
+                ),
+            });
+        }
+    }
+
+    /// Adds the exits of a look that belong to the part before it. Returns the others, and how many are left out.
     fn push_exits(
         &mut self,
         look: &Look<'_>,
         time: i64,
         texts: &mut dyn Texts,
-    ) -> Vec<(i64, Key, Row)> {
-        let mut later = Vec::new();
-        let open = &mut self.open;
+    ) -> (Vec<(i64, Key, Row)>, i64) {
+        let (mut later, mut left_out) = (Vec::new(), 0);
+        let (open, shares) = (&mut self.open, &mut self.shares);
         self.walker
             .exits(look.snapshot, texts, |exit, number, row| {
+                if !shares.take(exit.uid, 1) {
+                    left_out += 1;
+                    return;
+                }
                 let end = exit
                     .end_ns
                     .map(|end| (end / 1000) as i64 + look.moment.boot_time());
@@ -266,7 +296,7 @@ impl Session {
                     _ => later.push((end, key, row)),
                 }
             });
-        later
+        (later, left_out)
     }
 
     fn push_events(&mut self, time: i64) {
@@ -322,6 +352,8 @@ impl Session {
             open.group.to = open.group.to.min(open.last + self.interval);
         }
         self.taken.add(open.group.from, open.group.to);
+        // The thread seals them when it has written this.
+        self.taken.seal(open.group.seconds().1 * SECOND);
         self.writing.push(Job::Group(open.group));
     }
 
@@ -330,6 +362,7 @@ impl Session {
     /// Returns whether everything is written: a disk that hangs or is full gets twenty seconds.
     pub fn finish(mut self, why: &str) -> bool {
         self.take_told();
+        self.tell_left_out(i64::MIN);
         self.events.push(Event {
             event: "stopped",
             detail: why.into(),

@@ -1,37 +1,48 @@
-//! How many bytes of command lines are kept of each user: who starts many programs with long arguments must not push out
-//! what is older.
+//! How much is kept of each user: who starts many programs must not push out what is older.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-/// Of one user but root in a quarter of an hour. Further lines are unknown.
-const MOST: usize = 4 << 20;
-const QUARTER_NS: u64 = 900_000_000_000;
-
-/// What the lines of each user took in this quarter of an hour.
-#[derive(Debug, Default)]
+/// What each user but root took in this quarter of an hour.
+#[derive(Debug)]
 pub struct Shares {
-    quarter: u64,
-    bytes: HashMap<u32, usize>,
+    most: usize,
+    quarter: i64,
+    taken: HashMap<u32, usize>,
+    left_out: BTreeMap<u32, u64>,
 }
 
 impl Shares {
-    /// Goes on at this time since boot.
-    pub fn at(&mut self, now_ns: u64) {
-        let quarter = now_ns / QUARTER_NS;
-        if std::mem::replace(&mut self.quarter, quarter) != quarter {
-            self.bytes.clear();
+    /// Each user has so much in a quarter of an hour.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            quarter: 0,
+            taken: HashMap::new(),
+            left_out: BTreeMap::new(),
         }
     }
 
-    /// Whether a line of this user is kept.
-    pub fn take(&mut self, uid: u32, line: &[u8]) -> bool {
+    /// Goes on in this quarter of an hour. Returns which one is over, and how many things of each user were left out in it.
+    pub fn at(&mut self, quarter: i64) -> (i64, BTreeMap<u32, u64>) {
+        let before = std::mem::replace(&mut self.quarter, quarter);
+        if before == quarter {
+            return (before, BTreeMap::new());
+        }
+        self.taken.clear();
+        (before, std::mem::take(&mut self.left_out))
+    }
+
+    /// Whether something of this user is kept.
+    pub fn take(&mut self, uid: u32, size: usize) -> bool {
         if uid == 0 {
             return true;
         }
-        let bytes = self.bytes.entry(uid).or_default();
-        let fits = *bytes + line.len() <= MOST;
+        let taken = self.taken.entry(uid).or_default();
+        let fits = *taken + size <= self.most;
         if fits {
-            *bytes += line.len();
+            *taken += size;
+        } else {
+            *self.left_out.entry(uid).or_default() += 1;
         }
         fits
     }
@@ -42,16 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_one_user_take_no_more_than_a_share_of_each_quarter() {
-        let mut shares = Shares::default();
-        let line = vec![b'x'; MOST / 2];
-        let mut take = |now_ns, uid| {
-            shares.at(now_ns);
-            shares.take(uid, &line)
-        };
-        assert!(take(1, 1000) && take(2, 1000));
-        assert!(!take(3, 1000));
-        assert!(take(4, 1001) && take(5, 0) && take(6, 0) && take(7, 0));
-        assert!(take(QUARTER_NS, 1000));
+    fn one_user_takes_no_more_than_a_share_of_each_quarter() {
+        let mut shares = Shares::new(4);
+        shares.at(1);
+        assert!(shares.take(1000, 2) && shares.take(1000, 2));
+        assert!(!shares.take(1000, 1));
+        assert!(shares.take(1001, 4) && shares.take(0, 9) && shares.take(0, 9));
+        assert_eq!(shares.at(1), (1, BTreeMap::new()));
+        assert_eq!(shares.at(2), (1, BTreeMap::from([(1000, 1)])));
+        assert!(shares.take(1000, 4));
     }
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// In microseconds.
+const HOUR: i64 = 3_600_000_000;
+
 /// Times from beginnings to ends, which do not touch.
 #[derive(Debug, Default)]
 pub struct Taken(BTreeMap<i64, i64>);
@@ -18,6 +21,16 @@ impl Taken {
         }
         if from < to {
             self.0.insert(from, to);
+        }
+    }
+
+    /// Takes the rest of each hour of which some time is taken, and which is over at this time: it is sealed then.
+    pub fn seal(&mut self, now: i64) {
+        let over = now - now.rem_euclid(HOUR);
+        let open: Vec<_> = self.0.iter().map(|(&from, &to)| (from, to)).collect();
+        for (from, to) in open.into_iter().filter(|(from, _)| *from < over) {
+            let up = to + (-to).rem_euclid(HOUR);
+            self.add(from - from.rem_euclid(HOUR), to.max(up.min(over)));
         }
     }
 
@@ -56,5 +69,21 @@ mod tests {
             (taken.end_before(48), taken.end_before(5)),
             (Some(45), None)
         );
+    }
+
+    #[test]
+    fn hours_that_are_over_are_taken_as_a_whole() {
+        let mut taken = Taken::default();
+        for (from, to) in [
+            (10, 20),
+            (HOUR + 10, HOUR + 20),
+            (5 * HOUR + 1, 5 * HOUR + 2),
+        ] {
+            taken.add(from, to);
+        }
+        taken.seal(HOUR + 30);
+        taken.seal(5 * HOUR + 3);
+        let sealed = [(0, 2 * HOUR), (5 * HOUR + 1, 5 * HOUR + 2)];
+        assert_eq!(taken.0, BTreeMap::from(sealed));
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct Full;
 impl Place for Memory {
     type Error = Full;
 
-    fn write(&mut self, job: &Job, _: &mut Vec<Told>) -> Result<(), Full> {
+    fn write(&mut self, job: &Job, _: &mut Vec<Event>) -> Result<(), Full> {
         let (is_whole, group) = match job {
             Job::Part(group) => (false, group),
             Job::Group(group) => (true, group),
@@ -171,11 +171,14 @@ pub(super) fn push(session: &mut Session, moment: Moment, records: &[Record], ex
     let began = moment.boot.cast_unsigned() * 1000;
     let stats = SnapshotStats::recorded(SourceKind::Procfs, began, Duration::ZERO);
     let snapshot = Snapshot::recorded(table, stats).with_exits(exits, 0);
+    let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
+    machine[place(&MACHINE, "lost_exits")] = 0.into();
     let look = Look {
         moment,
         snapshot: &snapshot,
-        machine: &vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE],
+        machine: &machine,
         cgroups: &[],
+        waits: &[],
     };
     session.push(&look, &mut Made(0));
 }
@@ -378,6 +381,57 @@ fn a_clock_that_is_set_back_gives_no_second_row_group_for_a_time() {
     for event in ["clock", "blind"] {
         assert!(memory.has_event(event), "{event}");
     }
+}
+
+#[test]
+fn a_clock_that_is_set_over_an_hour_and_back_adds_nothing_to_the_sealed_hour() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    for second in 0..30 {
+        let mut moment = at(START + second * SECOND);
+        moment.wall += match second {
+            ..10 => 0,
+            10..20 => 2 * 3_600 * SECOND,
+            _ => 900 * SECOND,
+        };
+        push(&mut session, moment, &[record(1, 5, 0)], &[]);
+    }
+    assert!(session.finish("test"));
+    let spans: Vec<_> = memory
+        .groups(true)
+        .iter()
+        .map(|group| ((group.0 - START) / SECOND, (group.1 - START) / SECOND))
+        .collect();
+    assert_eq!(spans, [(0, 900), (7_210, 7_220)]);
+}
+
+#[test]
+fn exits_of_one_user_take_no_more_than_a_share_and_are_counted_beyond_it() {
+    let memory = Memory::default();
+    let mut session = session(memory.clone());
+    let ended = |pid: u32, uid| {
+        let mut exit = Exit::default();
+        (exit.pid, exit.uid) = (pid, uid);
+        exit
+    };
+    push(&mut session, at(START), &[], &[]);
+    let flood: Vec<_> = (0..150).map(|pid| ended(pid, 1000)).collect();
+    push(&mut session, at(START + SECOND), &[], &flood);
+    let few = [ended(2_000, 1001), ended(2_001, 0), ended(2_002, 1000)];
+    push(&mut session, at(START + 2 * SECOND), &[], &few);
+    push(&mut session, at(START + 900 * SECOND), &[], &few[2..]);
+    assert!(session.finish("test"));
+    let uids = memory.column(&EXITS, "uid");
+    let of = |uid: i64| {
+        uids.iter()
+            .filter(move |found| **found == Cell::Number(uid))
+    };
+    assert_eq!([1000, 1001, 0].map(|uid| of(uid).count()), [101, 1, 1]);
+    let numbers = |name| memory.column(&MACHINE, name);
+    assert_eq!(numbers("lost_exits"), [0, 50, 1, 0].map(Cell::Number));
+    let details = memory.column(&EVENTS, "detail");
+    let told = "51 exits of user 1000, who had more than 100 in a quarter of an hour";
+    assert!(details.contains(&told.into()), "{details:?}");
 }
 
 #[test]

@@ -18,6 +18,9 @@ pub const OF_CGROUP: usize = 6;
 
 /// The longest command line that is kept, in bytes. Of a longer one the beginning is.
 const LONGEST_LINE: usize = 16 * 1024;
+/// Bytes of command lines of one user in a quarter of an hour. Further ones are unknown.
+const MOST_LINES: usize = 4 << 20;
+const QUARTER_NS: u64 = 900_000_000_000;
 /// The most cgroups of which texts are kept.
 const MOST_CGROUPS: usize = 20_000;
 
@@ -52,6 +55,10 @@ pub trait Texts {
     fn name(&mut self, of: Names, id: u32) -> Cell;
     /// The command line.
     fn line(&mut self, process: Process<'_>) -> Cell;
+    /// Whether the command line that was given last is only the beginning of it.
+    fn line_is_cut(&self) -> bool {
+        false
+    }
     /// The command line of an exited process, if it was recorded.
     fn line_of_exit(&mut self, snapshot: &Snapshot<'_>, exit: &Exit) -> Cell;
     /// What follows from its cgroup.
@@ -72,6 +79,7 @@ pub struct Live {
     cgroups: HashMap<u64, [Cell; OF_CGROUP]>,
     lines: Lines,
     shares: Shares,
+    cut: bool,
     /// Whether nothing must be hidden from this reader.
     sees_all: bool,
     is_guarded: bool,
@@ -88,7 +96,8 @@ impl Live {
             containers: container::Names::default(),
             cgroups: HashMap::new(),
             lines,
-            shares: Shares::default(),
+            shares: Shares::new(MOST_LINES),
+            cut: false,
             sees_all: fastproc::access::may_trace_all(),
             is_guarded: false,
             now_ns: boottime_ns(),
@@ -114,10 +123,11 @@ impl Live {
     }
 }
 
-/// The beginning of a command line of a user, if it is kept.
-fn kept(shares: &mut Shares, uid: u32, line: &[u8]) -> Cell {
+/// The beginning of a command line of a user, if it is kept, and whether there is more of it.
+fn kept(shares: &mut Shares, cut: &mut bool, uid: u32, line: &[u8]) -> Cell {
+    *cut = line.len() > LONGEST_LINE;
     let line = &line[..line.len().min(LONGEST_LINE)];
-    if shares.take(uid, line) {
+    if shares.take(uid, line.len()) {
         Cell::Text(joined(line).into())
     } else {
         Cell::Null
@@ -129,7 +139,7 @@ impl Texts for Live {
         let stats = snapshot.stats();
         self.now_ns = stats.kernel_boottime_ns();
         self.is_guarded = stats.source.is_guarded();
-        self.shares.at(self.now_ns);
+        self.shares.at((self.now_ns / QUARTER_NS) as i64);
         // What has changed its name is found again.
         if group || self.cgroups.len() > MOST_CGROUPS {
             self.details.renew();
@@ -152,23 +162,31 @@ impl Texts for Live {
         if self.lines == Lines::None {
             return Cell::Null;
         }
-        let shares = &mut self.shares;
+        let (shares, cut) = (&mut self.shares, &mut self.cut);
         let uid = process.users().map_or(u32::MAX, |users| users.uid);
         if process.identity().is_kernel_thread() {
-            return kept(shares, uid, b"");
+            return kept(shares, cut, uid, b"");
         }
         if let Some(line) = process.served_cmdline() {
-            return kept(shares, uid, line);
+            return kept(shares, cut, uid, line);
         }
         let line = self.details.file(process, c"cmdline");
-        line.map_or(Cell::Null, |line| kept(shares, uid, line))
+        line.map_or(Cell::Null, |line| kept(shares, cut, uid, line))
     }
 
     fn line_of_exit(&mut self, snapshot: &Snapshot<'_>, exit: &Exit) -> Cell {
         match snapshot.exit_cmdline(exit) {
-            Some(line) if self.lines == Lines::All => kept(&mut self.shares, exit.uid, line.bytes),
+            Some(line) if self.lines == Lines::All => {
+                let kept = kept(&mut self.shares, &mut self.cut, exit.uid, line.bytes);
+                self.cut |= line.cut;
+                kept
+            }
             _ => Cell::Null,
         }
+    }
+
+    fn line_is_cut(&self) -> bool {
+        self.cut
     }
 
     fn cgroup(&mut self, process: Process<'_>) -> [Cell; OF_CGROUP] {

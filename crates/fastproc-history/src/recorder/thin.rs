@@ -8,7 +8,7 @@ use std::{io::Write, ops::Range};
 use crate::{
     file::{Error, File, Writer},
     rows::{Cells, Columns},
-    table::{Column, GREATEST, Table},
+    table::{GREATEST, Table},
 };
 
 const SECOND: i64 = 1_000_000;
@@ -80,20 +80,6 @@ fn kept(file: &File, group: usize, interval: i64) -> Result<Vec<(usize, Range<us
     Ok(kept)
 }
 
-impl Fewer<'_> {
-    /// A column of the file. Empty if it cannot be read, which the writer refuses.
-    fn read(&self, name: &str, column: &Column) -> Cells {
-        let empty = || Cells::new(column.kind);
-        let Ok(mut rows) = self.file.read(self.group, &[name]) else {
-            return empty();
-        };
-        let at = rows.table.index(name);
-        at.map_or_else(empty, |at| {
-            std::mem::replace(&mut rows.columns[at], empty())
-        })
-    }
-}
-
 impl Columns for Fewer<'_> {
     fn rows(&self) -> usize {
         self.kept.len()
@@ -104,7 +90,7 @@ impl Columns for Fewer<'_> {
         let greatest = GREATEST.iter().find(|(_, name)| *name == column.name);
         let kept = self.kept.iter();
         if let Some((of, _)) = greatest {
-            let Cells::Numbers(values) = self.read(of, column) else {
+            let Cells::Numbers(values) = self.file.column(self.group, of, column.kind) else {
                 return Cells::new(column.kind);
             };
             let greatest = kept.map(|(row, rows)| {
@@ -114,7 +100,7 @@ impl Columns for Fewer<'_> {
             });
             return Cells::Numbers(greatest.collect());
         }
-        match self.read(column.name, column) {
+        match self.file.column(self.group, column.name, column.kind) {
             Cells::Numbers(values) => {
                 let kept = kept.map(|(row, _)| values.get(*row).copied().flatten());
                 Cells::Numbers(kept.collect())

@@ -181,7 +181,8 @@ impl Walker {
             identity: self.identities.row(process.record(), held(process)),
         };
         put_names(&self.at.names, &mut state.identity, texts);
-        state.identity[self.at.line] = texts.line(process);
+        let line = texts.line(process);
+        put_line(&mut state.identity, self.at.line, line, texts);
         self.put_cgroup(process, &mut state.identity, texts);
         sink.row(&PROCESSES, state.key(), None, &state.row);
         sink.row(&IDENTITIES, state.key(), None, &state.identity);
@@ -248,10 +249,10 @@ impl Walker {
             Cell::Null
         };
         // A zombie has none any more.
-        identity[self.at.line] = match line {
-            Cell::Null => before[self.at.line].clone(),
-            line => line,
-        };
+        match line {
+            Cell::Null => copy_line(&mut identity, self.at.line, before, self.at.line),
+            line => put_line(&mut identity, self.at.line, line, texts),
+        }
         identity
     }
 
@@ -302,10 +303,15 @@ impl Walker {
             let state = found.ok().map(|at| &self.states[at]);
             let state = state.filter(|state| is_same_start(state.start_ns, exit.start_ns));
             let known = |at: usize| state.map_or(Cell::Null, |state| state.identity[at].clone());
-            row[self.at.line_of_exit] = match texts.line_of_exit(snapshot, exit) {
-                Cell::Null => known(self.at.line),
-                line => line,
-            };
+            match texts.line_of_exit(snapshot, exit) {
+                Cell::Null => {
+                    if let Some(state) = state {
+                        let line = self.at.line_of_exit;
+                        copy_line(&mut row, line, &state.identity, self.at.line);
+                    }
+                }
+                line => put_line(&mut row, self.at.line_of_exit, line, texts),
+            }
             row[self.at.cgroup_of_exit] = match texts.cgroup_of_exit(exit.cgroup_id) {
                 Cell::Null => known(self.at.cgroup),
                 path => path,
@@ -330,6 +336,19 @@ fn put_names(names: &Named, row: &mut Row, texts: &mut dyn Texts) {
             _ => Cell::Null,
         };
     }
+}
+
+/// Puts a command line, and whether it is cut.
+fn put_line(row: &mut Row, at: usize, line: Cell, texts: &dyn Texts) {
+    let is_known = line != Cell::Null;
+    row[at] = line;
+    if is_known {
+        row[at + 1] = i64::from(texts.line_is_cut()).into();
+    }
+}
+
+fn copy_line(row: &mut Row, at: usize, from: &Row, of: usize) {
+    row[at..at + 2].clone_from_slice(&from[of..of + 2]);
 }
 
 fn until_nul(name: &[u8]) -> &[u8] {

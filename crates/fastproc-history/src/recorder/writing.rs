@@ -37,15 +37,6 @@ pub struct Event {
     pub detail: String,
 }
 
-/// What the thread tells the recorder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// For `events`.
-    Event(Event),
-    /// Nothing is added any more from a time to another one, in microseconds since 1970.
-    Sealed(i64, i64),
-}
-
 /// Rows to write.
 #[derive(Debug)]
 pub enum Job {
@@ -60,17 +51,17 @@ pub trait Place: Send + 'static {
     /// Why nothing was written.
     type Error: std::error::Error;
 
-    /// Writes, and adds what the recorder has to know. A job that failed may come again, or not.
+    /// Writes, and adds what readers have to know. A job that failed may come again, or not.
     ///
     /// # Errors
     /// Nothing was written.
-    fn write(&mut self, job: &Job, told: &mut Vec<Told>) -> Result<(), Self::Error>;
+    fn write(&mut self, job: &Job, told: &mut Vec<Event>) -> Result<(), Self::Error>;
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    told: Vec<Told>,
+    told: Vec<Event>,
     has_failed: bool,
     ends: bool,
 }
@@ -101,13 +92,13 @@ impl Queue {
     }
 }
 
-fn lost(group: &Group, why: &str) -> Told {
-    Told::Event(Event {
+fn lost(group: &Group, why: &str) -> Event {
+    Event {
         event: "blind",
         since: Some(group.from),
         until: Some(group.to),
         detail: why.into(),
-    })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -155,7 +146,7 @@ impl Writing {
     }
 
     /// What the thread has told since the last call.
-    pub fn told(&self) -> Vec<Told> {
+    pub fn told(&self) -> Vec<Event> {
         std::mem::take(&mut self.shared.queue().told)
     }
 
@@ -209,7 +200,7 @@ fn write_all(shared: &Shared, mut place: impl Place) {
                 detail: error_chain(&error),
                 ..Event::default()
             };
-            queue.told.push(Told::Event(failed));
+            queue.told.push(failed);
         }
         if queue.ends {
             continue;

@@ -23,7 +23,7 @@ struct Stuck {
 impl Place for Stuck {
     type Error = Full;
 
-    fn write(&mut self, job: &Job, told: &mut Vec<Told>) -> Result<(), Full> {
+    fn write(&mut self, job: &Job, told: &mut Vec<Event>) -> Result<(), Full> {
         if !self.is_free && self.blocks {
             let _ = self.go_on.recv();
             self.is_free = true;

@@ -179,6 +179,7 @@ pub fn made_up(name: &str, looks: u64, processes: u32) -> History {
             snapshot: &snapshot,
             machine: &machine,
             cgroups: &[],
+            waits: &[],
         };
         session.push(&look, &mut Made);
     }
