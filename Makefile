@@ -167,7 +167,7 @@ c-header:
 fields:
 	scripts/setup build
 	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc --test all field_table::
-	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc-history --test page
+	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc-history --test all page::
 
 ## make api            writes the lists of the public API of the published crates again
 .PHONY: api

@@ -16,7 +16,7 @@ PROGRAMS = {"fastproc": "fastproc-cli", "fastproc-testbed": "fastproc-testbed", 
 BENCH = {"fastproc-bench": "fastproc-bench"}
 EXPORTER = {"fastproc-exporter": "fastproc-exporter"}
 # Crates whose test programs the scenario `tests` runs.
-TESTED = ["fastproc", "fastproc-service"]
+TESTED = ["fastproc", "fastproc-history", "fastproc-service"]
 PROFILES = {"guest": "tools/guest/apparmor.profiles", "pod": "packaging/kubernetes/apparmor"}
 
 

@@ -1,0 +1,5 @@
+//! - `page`: `docs/history-tables.md`
+//! - `cpu_time`: what is recorded of the running kernel, beside the kernel's own count; guests with other kernels run it too
+
+mod cpu_time;
+mod page;
