@@ -6,6 +6,7 @@ mod prompts;
 use crate::{
     details::{Details, Page},
     group::GroupBy,
+    id::Id,
     keys::{self, Action, Key, Place},
     overlay::{List, Overlay, ProcessAction, Prompt},
     state::State,
@@ -34,6 +35,10 @@ pub enum Effect {
     Step(i32),
     /// Move by this many minutes.
     Minutes(i32),
+    /// Go to the next spike of the load, or the one before.
+    Spike(i32),
+    /// Go to where this process begins, or ends.
+    Life(Id, i32),
     /// Go to this time.
     GoTo(String),
     /// Mark the process at the cursor and its descendants.
@@ -117,6 +122,11 @@ impl State {
                 return Some(Effect::Step(by));
             }
             Action::Minutes(by) => return Some(Effect::Minutes(by)),
+            Action::Spike(by) => return Some(Effect::Spike(by)),
+            Action::Life(by) => match self.selected_ids().first() {
+                Some(id) => return Some(Effect::Life(*id, by)),
+                None => self.fail("no process is selected"),
+            },
             Action::GoTo => self.ask(Prompt::Time, String::new()),
             Action::Cgroups => self.switch(),
             Action::Search => self.ask(Prompt::Search, String::new()),

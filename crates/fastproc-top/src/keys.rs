@@ -166,6 +166,10 @@ pub enum Action {
     Step(i32),
     /// Move by this many minutes.
     Minutes(i32),
+    /// Go to the next spike of the load, or the one before.
+    Spike(i32),
+    /// Go to the first walk that saw this process, or to the last one.
+    Life(i32),
     /// Enter a time to go to.
     GoTo,
     /// Delete the character before the cursor.
@@ -303,6 +307,10 @@ pub static BINDINGS: &[Binding] = &[
     bind(PROCESSES, &[c('.')], A::Step(1), "what was: one walk forward"),
     bind(PROCESSES, &[c('{')], A::Minutes(-1), "what was: a minute back"),
     bind(PROCESSES, &[c('}')], A::Minutes(1), "what was: a minute forward"),
+    bind(PROCESSES, &[c('(')], A::Spike(-1), "what was: to the last spike of the load"),
+    bind(PROCESSES, &[c(')')], A::Spike(1), "what was: to the next spike of the load"),
+    bind(PROCESSES, &[c('B')], A::Life(-1), "what was: to where this process begins"),
+    bind(PROCESSES, &[c('E')], A::Life(1), "what was: to where this process ends"),
     bind(PROCESSES, &[c('b')], A::GoTo, "what was: enter a time to go to"),
     bind(TABLES, &[ctrl('l')], A::Redraw, "redraw the screen"),
     bind(TABLES, &[k(C::Tab)], A::Refresh, "refresh now"),

@@ -9,6 +9,7 @@ mod error;
 mod history;
 mod kept;
 mod latest;
+mod life;
 mod moment;
 mod record;
 mod save;

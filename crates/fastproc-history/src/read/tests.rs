@@ -598,3 +598,28 @@ fn a_window_has_the_cgroups_that_were_removed_in_it() {
     });
     assert_eq!(cpu.collect::<Vec<_>>(), [0, 3, 1, 2, 1].map(Some));
 }
+
+#[test]
+fn a_process_ends_at_the_first_walk_without_it() {
+    let folder = Temporary::new("life");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    // One ends at the end of a row group, one in the next one, one never.
+    for second in (0..5_400).step_by(30) {
+        let all = [(1, 5_400), (2, 1_800), (3, 4_000)];
+        let living = all.into_iter().filter(|(_, end)| second < *end);
+        let records: Vec<_> = living
+            .map(|(pid, _)| record(pid, second as u64, 0))
+            .collect();
+        recorder.push(second, &records, &[]);
+    }
+    recorder.end();
+    let mut history = open(&folder);
+    let mut end = |pid, from| {
+        history
+            .end_of(pid, start_of(pid), at(from))
+            .expect("intact")
+    };
+    assert_eq!(end(1, 0), None);
+    assert_eq!(end(2, 0), Some(at(1_800)));
+    assert_eq!([end(3, 30), end(3, 3_990)], [Some(at(4_020)); 2]);
+}

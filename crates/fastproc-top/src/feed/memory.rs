@@ -5,7 +5,9 @@ use std::{
     rc::Rc,
 };
 
-use fastproc::{Fields, Mask, container::Origin, exits::Exit, record::Record, words};
+use fastproc::{
+    Fields, Mask, container::Origin, difference::is_same_start, exits::Exit, record::Record, words,
+};
 use fastproc_columns::Lookup;
 use fastproc_history::read::{Error, Moment, Texts, Walk};
 
@@ -198,6 +200,20 @@ impl Memory {
         }
         let records = look.records.iter().map(|record| **record).collect();
         Ok(Moment::new(walk.clone(), records, texts))
+    }
+
+    /// The first walk after a time without a process.
+    pub fn end_of(&self, pid: u32, start_ns: u64, from: i64) -> Option<i64> {
+        let has = |look: &Look| {
+            let at = look
+                .records
+                .binary_search_by_key(&pid, |of| of.identity.tgid);
+            at.is_ok_and(|at| is_same_start(look.records[at].identity.start_ns, start_ns))
+        };
+        let mut later = self.looks.iter().filter(|look| look.step.walk.time > from);
+        later
+            .find(|look| !has(look))
+            .map(|look| look.step.walk.time)
     }
 
     /// The exits before a walk.

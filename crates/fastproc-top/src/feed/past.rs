@@ -8,11 +8,14 @@ use super::Stored;
 use crate::{
     error::Error,
     exited::Exited,
+    id::Id,
     machine::Machine,
     observation::{Line, View},
 };
 
 const SECOND: i64 = 1_000_000;
+/// A spike is looked for in so many hours.
+const MOST_HOURS: usize = 200;
 /// After all that was recorded.
 const END: i64 = i64::MAX / 2;
 
@@ -72,6 +75,12 @@ pub enum Goal {
     By(i64),
     /// To what was at this time, in microseconds since 1970.
     At(i64),
+    /// To where the load of the machine rises next, or did last.
+    Spike { forward: bool },
+    /// To the first walk that saw this process, or to the last one.
+    Begin(Id),
+    /// See [`Begin`](Self::Begin).
+    End(Id),
 }
 
 impl Goal {
@@ -80,7 +89,9 @@ impl Goal {
         match self {
             Self::Step(by) => by > 0,
             Self::By(by) => by > 0,
-            Self::At(_) => false,
+            Self::Spike { forward } => forward,
+            Self::End(_) => true,
+            Self::At(_) | Self::Begin(_) => false,
         }
     }
 }
@@ -141,6 +152,9 @@ impl Past {
             Goal::Step(by) => self.neighbour(self.asked, by > 0)?,
             Goal::By(by) => self.nearest(self.asked.saturating_add(by), by > 0)?,
             Goal::At(time) => Some(self.at(time)?),
+            Goal::Spike { forward } => self.spike(forward)?,
+            Goal::Begin(id) => self.begin_of(id)?,
+            Goal::End(id) => self.end_of(id)?,
         };
         let Some(to) = to else { return Ok(false) };
         // Further ones are shown one after the other as well.
@@ -190,6 +204,67 @@ impl Past {
         }
         let (before, after) = self.source.around(time)?;
         Ok(if forward { after } else { before })
+    }
+
+    /// The next rise of the load, or the one before.
+    fn spike(&mut self, forward: bool) -> Result<Option<i64>, Error> {
+        let mut time = self.asked;
+        for _ in 0..MOST_HOURS {
+            self.load(time)?;
+            if let Some(found) = self.line.spike(self.asked, forward) {
+                return Ok(Some(found));
+            }
+            let (from, to) = self.steps.time;
+            match self.neighbour(if forward { to - 1 } else { from }, forward)? {
+                Some(next) => time = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The walk where this is.
+    fn walk(&mut self) -> Result<Option<Walk>, Error> {
+        self.load(self.asked)?;
+        let at = self.last_until(self.asked);
+        Ok(at.map(|at| self.steps.all[at].walk.clone()))
+    }
+
+    /// The first walk that saw a process.
+    fn begin_of(&mut self, id: Id) -> Result<Option<i64>, Error> {
+        let Some(walk) = self.walk()? else {
+            return Ok(None);
+        };
+        let after_boot = i64::try_from(id.process_start_ns / 1000).unwrap_or(0);
+        let start = walk.boot_time.saturating_add(after_boot);
+        self.load(start)?;
+        // A walk is called by the second in which it began, and it takes a while.
+        let last = self.last_until(start).map(|at| &self.steps.all[at].walk);
+        let saw = last
+            .filter(|walk| walk.began_ns.saturating_add(walk.read_for_ns) >= id.process_start_ns);
+        let found = match saw {
+            Some(walk) => Some(walk.time),
+            None => self.neighbour(start, true)?,
+        };
+        if self.next_to(start, false).is_none() && self.source.around(start)?.0.is_none() {
+            self.tell(format!("process {} began before what was recorded", id.pid));
+        }
+        Ok(found)
+    }
+
+    /// The last walk that saw a process.
+    fn end_of(&mut self, id: Id) -> Result<Option<i64>, Error> {
+        let Some(walk) = self.walk()? else {
+            return Ok(None);
+        };
+        let end = self.source.end_of(id.pid, id.process_start_ns, walk.time)?;
+        if end.is_none() {
+            self.tell(format!(
+                "process {} has not ended in what was recorded",
+                id.pid
+            ));
+        }
+        self.neighbour(end.unwrap_or(END), false)
     }
 
     fn next_to(&self, time: i64, forward: bool) -> Option<i64> {

@@ -136,6 +136,14 @@ impl Stored {
         }
     }
 
+    /// The first walk after a time that did not see a process which was there then.
+    pub fn end_of(&mut self, pid: u32, start_ns: u64, from: i64) -> Result<Option<i64>, Error> {
+        match self {
+            Self::History(history) => history.end_of(pid, start_ns, from),
+            Self::Memory(memory) => Ok(memory.end_of(pid, start_ns, from)),
+        }
+    }
+
     /// Says what is known around a time of which nothing is.
     pub fn gap(&mut self, time: i64) -> Result<Error, Error> {
         let (before, after) = self.around(time)?;

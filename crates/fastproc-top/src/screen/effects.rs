@@ -25,6 +25,17 @@ impl Screen {
             Effect::MarkTree => self.mark_tree(),
             Effect::Step(by) => self.travel(Goal::Step(by)),
             Effect::Minutes(by) => self.travel(Goal::By(minutes(by))),
+            Effect::Spike(by) => self.travel(Goal::Spike { forward: by > 0 }),
+            Effect::Life(id, by) => {
+                self.travel(if by > 0 {
+                    Goal::End(id)
+                } else {
+                    Goal::Begin(id)
+                });
+                if self.state.is_past && self.state.details.is_none() {
+                    self.state.follow = Some(id);
+                }
+            }
             Effect::GoTo(text) => self.go_to(&text),
             _ => {}
         }

@@ -35,6 +35,9 @@ impl Screen {
         match went {
             Ok(true) if goal == Goal::Step(1) => self.take_in(),
             Ok(true) => self.arrive(),
+            Ok(false) if matches!(goal, Goal::Spike { .. }) => {
+                self.state.say("the load has no spike in that direction");
+            }
             Ok(false) if goal.is_forward() && self.look_ahead() => {
                 if let Err(error) = self.look() {
                     self.state.fail(error.to_string());

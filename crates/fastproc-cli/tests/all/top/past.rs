@@ -124,7 +124,9 @@ pub fn made_up(name: &str, looks: u64, processes: u32) -> History {
     let mut session = Session::new(kept, "boot", second, taken, told).expect("a thread");
     for look in 0..looks {
         let up = 100_000 * SECOND + look * SECOND;
-        let busy = look * SECOND / 3 + (look / 60 % 2) * SECOND;
+        // One CPU is busy in each second minute.
+        let minutes = look / 120 * 60 + (look % 120).saturating_sub(60);
+        let busy = look * SECOND / 3 + minutes * SECOND;
         let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
         for (name, value) in [
             ("began_ns", up),
@@ -215,6 +217,18 @@ fn one_can_move_in_a_history() {
     top.until_shown("09:30:00");
     top.press("b09:29\r");
     top.until_shown("nothing was recorded at 2026-03-01 09:29:00");
+    top.press("))");
+    top.until_shown("09:33:01");
+    top.press(")");
+    top.until_shown("the load has no spike");
+    top.press("(");
+    top.until_shown("09:31:01");
+    top.press("E");
+    top.until_shown("has not ended in what was recorded");
+    top.until_shown("09:33:19");
+    top.press("B");
+    top.until_shown("began before what was recorded");
+    top.until_shown("09:30:00");
     top.press("k");
     top.until_shown("what was cannot be changed");
     top.press("q");
