@@ -37,6 +37,7 @@ pub struct Builder {
     pub(super) texts: Texts,
     pub(super) texts_max_age: Duration,
     pub(super) service_timeout: Option<Duration>,
+    pids: Option<Vec<u32>>,
     pub(super) one_shot: bool,
     pub(super) reuse_opening: bool,
     pub(super) quick_start: bool,
@@ -58,6 +59,7 @@ impl Default for Builder {
             texts: Texts::empty(),
             texts_max_age: Duration::ZERO,
             service_timeout: service::timeout(),
+            pids: None,
             one_shot: false,
             reuse_opening: false,
             quick_start: false,
@@ -80,6 +82,13 @@ impl Builder {
     /// The only source to use. Default: the first that works, in the order of [`SourceKind::LOCAL`].
     pub fn source(mut self, source: Option<SourceKind>) -> Self {
         self.source = source;
+        self
+    }
+
+    /// The only processes to read, by their pids. [`SourceKind::Procfs`] reads them, unless another source is named, which reads
+    /// all. Default: all.
+    pub fn pids(mut self, pids: Option<Vec<u32>>) -> Self {
+        self.pids = pids;
         self
     }
 
@@ -226,7 +235,7 @@ impl Builder {
             }
             Some(SourceKind::Service) => Some(ServiceLink::new(&self, &host, true)),
             // A service returns what its own /proc shows.
-            None if self.socket.is_some() && !proc_root::is_elsewhere() => {
+            None if self.socket.is_some() && self.pids.is_none() && !proc_root::is_elsewhere() => {
                 Some(ServiceLink::new(&self, &host, false))
             }
             _ => None,
@@ -278,14 +287,20 @@ impl Builder {
     pub(super) fn open_local(&self, host: &Host) -> Result<Local, Error> {
         let mut procfs = Procfs::open(&proc_root::path("/proc"), self.fields, host)?;
         timing::done("format of the files");
+        let reads_few =
+            self.pids.is_some() && self.source.is_none_or(|kind| kind == SourceKind::Procfs);
+        if let Some(pids) = self.pids.clone().filter(|_| reads_few) {
+            procfs.read_only(pids);
+        }
         let processes = running_processes().unwrap_or(0);
         let counted = TaskCount::now();
         let tasks = counted.map_or(processes, |count| count.tasks);
         let expected = (processes, tasks);
         let mut refused = Vec::new();
         let mut local = None;
-        let reads_proc =
-            frozen::folder().is_some() || self.one_shot && OneShot::now(self.fields).is_cheaper();
+        let reads_proc = reads_few
+            || frozen::folder().is_some()
+            || self.one_shot && OneShot::now(self.fields).is_cheaper();
         let kinds = match self.source {
             Some(kind) => vec![kind],
             None if reads_proc => Vec::new(),

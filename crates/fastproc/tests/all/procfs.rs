@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use fastproc::{Fields, Host, Process, Table, record::Record, source::procfs::Procfs};
+use fastproc::{
+    Collector, Fields, Host, Process, SourceKind, Table, record::Record, source::procfs::Procfs,
+};
 use fastproc_testbed::{Options, Testbed, wait_until};
 
 /// An idle process, killed with the test.
@@ -209,4 +211,17 @@ fn groups_are_those_that_were_asked_for() {
 #[test]
 fn a_folder_without_processes_is_refused() {
     assert!(Procfs::open(Path::new("/proc/0"), Fields::TOP, &host()).is_err());
+}
+
+#[test]
+fn only_the_processes_that_are_asked_for_are_read() {
+    let (idle, own) = (Idle::start(), std::process::id());
+    let pids = vec![idle.pid(), own, u32::MAX, own];
+    let collector = Collector::builder().pids(Some(pids)).open();
+    let mut collector = collector.expect("/proc is mounted");
+    assert_eq!(collector.source(), SourceKind::Procfs);
+    let snapshot = collector.snapshot().expect("/proc can be read");
+    let mut expected = [idle.pid(), own];
+    expected.sort_unstable();
+    assert!(snapshot.iter().map(Process::pid).eq(expected));
 }

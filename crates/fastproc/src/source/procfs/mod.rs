@@ -34,6 +34,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Procfs {
     reader: Reader,
+    /// The only ones to read, by pid, if not all.
+    only: Option<Vec<u32>>,
     pids: Vec<u32>,
     records: Vec<Record>,
     threads: Vec<ThreadRecord>,
@@ -55,12 +57,20 @@ impl Procfs {
         let format = status::Format::read(host)?;
         Ok(Self {
             reader: Reader::new(Files::new(directory, root), fields, format, host),
+            only: None,
             pids: Vec::new(),
             records: Vec::new(),
             threads: Vec::new(),
             pool: Vec::new(),
             left_out: 0,
         })
+    }
+
+    /// Reads only these from here on.
+    pub(crate) fn read_only(&mut self, mut pids: Vec<u32>) {
+        pids.sort_unstable();
+        pids.dedup();
+        self.only = Some(pids);
     }
 
     /// Counts the processes that are left out from here on.
@@ -123,6 +133,7 @@ impl Procfs {
     pub fn collect(&mut self) -> Result<Table<'_>, Error> {
         let Self {
             reader,
+            only,
             pids,
             records,
             threads,
@@ -130,7 +141,10 @@ impl Procfs {
             left_out,
         } = self;
         reader.begin();
-        reader.pids(pids)?;
+        match only {
+            Some(only) => pids.clone_from(only),
+            None => reader.pids(pids)?,
+        }
         threads.clear();
         pool.clear();
         // Offset 0 means "nothing in the pool".
