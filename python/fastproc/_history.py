@@ -31,7 +31,7 @@ def history(
         fields: Names of columns, in one string or several. Default: all.
         folder: The folder of the history. Default: ``/var/lib/fastproc/history``.
         host: Only this host. Default: all hosts of the folder.
-        table: ``processes``, ``identities``, ``exits``, ``machine``, ``cgroups`` or ``events``.
+        table: ``processes``, ``identities``, ``exits``, ``machine``, ``cgroups``, ``waits`` or ``events``.
 
     The column ``host`` is there besides those of the table. Rows are in the order of the files: of each host by hour, and
     within by process. No row is there twice. Damaged parts are left out; a ``RuntimeWarning`` names each.

@@ -73,6 +73,7 @@ impl Recorder {
             snapshot: &snapshot,
             machine: &machine,
             cgroups: &[],
+            waits: &[],
         };
         self.session.push(&look, &mut self.texts);
         let interval = INTERVAL.as_micros() as i64;
