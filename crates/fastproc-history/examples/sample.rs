@@ -1,21 +1,15 @@
-//! Writes the table of processes of a made-up quarter of an hour, reads it, and prints what both cost:
-//! `cargo run --release -p fastproc-history --example sample -- FILE [PROCESSES [SECONDS]]`
+//! Writes the table of processes of a made-up quarter of an hour, for tests that other engines read it:
+//! `sample FILE [PROCESSES [SECONDS]]`
 //!
 //! A twentieth of the processes has a row each second, mostly the same ones.
 
-use std::{
-    error::Error,
-    fs,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{error::Error, fs};
 
 use fastproc_history::{
-    file::{File, Writer},
-    rows::{Cells, Columns, Rows},
+    file::Writer,
+    rows::{Cells, Rows},
     table::PROCESSES,
 };
-use rustix::time::{ClockId, clock_gettime};
 
 const SECOND: i64 = 1_000_000;
 /// 2026-03-01T10:00:00Z
@@ -109,75 +103,15 @@ fn rows(processes: i64, seconds: i64) -> Rows {
     rows
 }
 
-fn cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// Calls, and prints what it costs.
-fn timed<T>(
-    what: &str,
-    call: impl FnOnce() -> Result<T, Box<dyn Error>>,
-) -> Result<T, Box<dyn Error>> {
-    let (before, began) = (cpu(), Instant::now());
-    let result = call()?;
-    let (cpu, took) = (cpu().saturating_sub(before), began.elapsed());
-    println!(
-        "{what}: {:.1} ms of CPU time, {:.1} ms",
-        cpu.as_secs_f64() * 1e3,
-        took.as_secs_f64() * 1e3
-    );
-    Ok(result)
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
-    let path = PathBuf::from(arguments.next().ok_or("name a file")?);
+    let path = arguments.next().ok_or("name a file")?;
     let mut number = |usual| {
-        let argument = arguments
-            .next()
-            .and_then(|argument| argument.into_string().ok());
+        let argument = arguments.next();
+        let argument = argument.and_then(|argument| argument.into_string().ok());
         argument.map_or(Ok(usual), |argument| argument.parse())
     };
-    let rows = rows(number(4000)?, number(900)?);
-    println!(
-        "{} rows of {} columns",
-        rows.rows(),
-        PROCESSES.columns.len()
-    );
-    timed("write", || {
-        let mut writer = Writer::new(fs::File::create(&path)?, &PROCESSES)?;
-        writer.group(&rows)?;
-        Ok(writer.finish()?.sync_all()?)
-    })?;
-    let bytes = fs::metadata(&path)?.len();
-    println!(
-        "{bytes} bytes, {:.1} a row",
-        bytes as f64 / rows.rows() as f64
-    );
-    let all: Vec<_> = PROCESSES.columns.iter().map(|column| column.name).collect();
-    let few = ["time", "pid", "start_ns", "gone"];
-    for _ in 0..3 {
-        let file = timed("open", || {
-            Ok(File::open(fs::File::open(&path)?, &PROCESSES)?)
-        })?;
-        timed("read four columns", || Ok(file.read(0, &few)?))?;
-        let last: Vec<usize> = (0..rows.rows()).step_by(45).collect();
-        timed("read all columns of one row in 45", || {
-            Ok(file.read_rows(0, &all, &last)?)
-        })?;
-        let read = timed("read all columns", || Ok(file.read(0, &all)?))?;
-        if read.columns != rows.columns {
-            return Err("other values".into());
-        }
-    }
-    timed("seal four of them", || {
-        let file = File::open(fs::File::open(&path)?, &PROCESSES)?;
-        let mut writer = Writer::new(Vec::new(), &PROCESSES)?;
-        for _ in 0..4 {
-            writer.copy_group(&file, 0)?;
-        }
-        Ok(writer.finish()?)
-    })?;
-    Ok(())
+    let mut writer = Writer::new(fs::File::create(path)?, &PROCESSES)?;
+    writer.group(&rows(number(4000)?, number(900)?))?;
+    Ok(writer.finish()?.sync_all()?)
 }

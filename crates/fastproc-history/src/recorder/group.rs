@@ -1,9 +1,8 @@
-//! The rows of a row group, and of a part of it.
+//! The rows of a row group, or of a part of it.
 
 use super::{
     cells::Row,
     store::{Boot, Key, Store},
-    walk::Sink,
 };
 use crate::table::{self, Table};
 
@@ -61,23 +60,5 @@ impl Group {
         if let Some(store) = { store }.find(|store| std::ptr::eq(store.table(), table)) {
             store.push(key, time, before, now);
         }
-    }
-}
-
-/// Rows of one time go to a row group and to a part of it.
-#[derive(Debug)]
-pub struct Both<'a> {
-    /// The time.
-    pub time: i64,
-    /// The row group.
-    pub group: &'a mut Group,
-    /// The part.
-    pub part: &'a mut Group,
-}
-
-impl Sink for Both<'_> {
-    fn row(&mut self, table: &'static Table, key: Key, before: Option<&Row>, now: &Row) {
-        self.group.push(table, key, self.time, before, now);
-        self.part.push(table, key, self.time, before, now);
     }
 }

@@ -7,7 +7,7 @@ use fastproc::Snapshot;
 use super::{
     cells::{Cell, EVERYWHERE, Row, place},
     clock::Moment,
-    group::{Both, Group},
+    group::Group,
     hierarchy,
     shares::Shares,
     store::{Boot, Key},
@@ -16,7 +16,7 @@ use super::{
     walk::{Sink, Walker},
     writing::{Event, Job, Place, Writing},
 };
-use crate::table::{EVENTS, EXITS, MACHINE, WAITS};
+use crate::table::{EVENTS, EXITS, MACHINE, Table, WAITS};
 
 const SECOND: i64 = 1_000_000;
 /// What a row group covers, in microseconds.
@@ -72,17 +72,6 @@ pub struct Session {
     events: Vec<Event>,
     shares: Shares,
     writing: Writing,
-    at: Places,
-}
-
-#[derive(Debug)]
-struct Places {
-    whole: usize,
-    lost: usize,
-    event: usize,
-    since: usize,
-    until: usize,
-    detail: usize,
 }
 
 impl Session {
@@ -113,14 +102,6 @@ impl Session {
             events: told,
             shares: Shares::new(MOST_EXITS),
             writing: Writing::start(place_of_rows)?,
-            at: Places {
-                whole: place(&MACHINE, "whole"),
-                lost: place(&MACHINE, "lost_exits"),
-                event: place(&EVENTS, "event"),
-                since: place(&EVENTS, "since"),
-                until: place(&EVENTS, "until"),
-                detail: place(&EVENTS, "detail"),
-            },
         })
     }
 
@@ -187,23 +168,18 @@ impl Session {
         for (at, key, row) in later.drain(..) {
             open.exit(at.clamp(open.part.from, open.part.to - 1), key, &row);
         }
-        let mut both = Both {
-            time,
-            group: &mut open.group,
-            part: &mut open.part,
-        };
-        self.walker.walk(look.snapshot, texts, &mut both);
+        self.walker.walk(look.snapshot, texts, open);
         let mut machine = look.machine.clone();
-        machine[self.at.whole] = i64::from(begins).into();
-        if let Cell::Number(lost) = &mut machine[self.at.lost] {
+        machine[place(&MACHINE, "whole")] = i64::from(begins).into();
+        if let Cell::Number(lost) = &mut machine[place(&MACHINE, "lost_exits")] {
             *lost += left_out;
         }
-        both.row(&MACHINE, (0, 0), open.machine.as_ref(), &machine);
-        open.machine = Some(machine);
-        hierarchy::differences(&open.cgroups, look.cgroups, &mut both);
-        open.cgroups = look.cgroups.to_vec();
+        let before = open.machine.replace(machine.clone());
+        open.row(&MACHINE, (0, 0), before.as_ref(), &machine);
+        let before = std::mem::replace(&mut open.cgroups, look.cgroups.to_vec());
+        hierarchy::differences(&before, look.cgroups, open);
         for (key, row) in look.waits {
-            both.row(&WAITS, *key, None, row);
+            open.row(&WAITS, *key, None, row);
         }
         self.push_events(time);
         if let Some(open) = &mut self.open
@@ -312,15 +288,12 @@ impl Session {
         for event in self.events.drain(..) {
             let mut row = vec![Cell::Null; EVENTS.columns.len() - EVERYWHERE];
             let number = |time: Option<i64>| time.map_or(Cell::Null, Cell::Number);
-            row[self.at.event] = event.event.into();
-            row[self.at.since] = number(event.since);
-            row[self.at.until] = number(event.until);
-            row[self.at.detail] = event.detail.as_str().into();
+            row[place(&EVENTS, "event")] = event.event.into();
+            row[place(&EVENTS, "since")] = number(event.since);
+            row[place(&EVENTS, "until")] = number(event.until);
+            row[place(&EVENTS, "detail")] = event.detail.as_str().into();
             open.events += 1;
-            let key = (time, open.events);
-            for group in [&mut open.group, &mut open.part] {
-                group.push(&EVENTS, key, time, None, &row);
-            }
+            open.push(&EVENTS, (time, open.events), time, None, &row);
         }
     }
 
@@ -377,10 +350,28 @@ impl Session {
 }
 
 impl Open {
-    fn exit(&mut self, time: i64, key: Key, row: &Row) {
+    fn push(
+        &mut self,
+        table: &'static Table,
+        key: Key,
+        time: i64,
+        before: Option<&Row>,
+        now: &Row,
+    ) {
         for group in [&mut self.group, &mut self.part] {
-            group.push(&EXITS, (time, key.1), time, None, row);
+            group.push(table, key, time, before, now);
         }
+    }
+
+    fn exit(&mut self, time: i64, key: Key, row: &Row) {
+        self.push(&EXITS, (time, key.1), time, None, row);
+    }
+}
+
+/// Rows of the present second.
+impl Sink for Open {
+    fn row(&mut self, table: &'static Table, key: Key, before: Option<&Row>, now: &Row) {
+        self.push(table, key, self.last, before, now);
     }
 }
 
