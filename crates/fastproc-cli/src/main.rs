@@ -31,7 +31,7 @@ mod verify;
 mod version;
 
 use std::{
-    ffi::OsString,
+    ffi::OsStr,
     io::{self, IsTerminal as _, Write},
     path::PathBuf,
     process::ExitCode,
@@ -198,15 +198,21 @@ impl Command {
     }
 }
 
-/// The definition of the command line.
+/// The definition of the command line, with help texts as they are shown.
 fn command() -> clap::Command {
-    usage::complete(Cli::command().mut_args(|arg| arg.help_heading("Options of all commands")))
+    usage::complete(plain_command())
 }
 
-fn parse(
-    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
-) -> clap::error::Result<Cli> {
-    Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
+fn plain_command() -> clap::Command {
+    Cli::command().mut_args(|arg| arg.help_heading("Options of all commands"))
+}
+
+fn parse(arguments: &[impl AsRef<OsStr>]) -> clap::error::Result<Cli> {
+    // Completing the help takes longer than parsing, so that is left to who reads the help or an error.
+    let words = || arguments.iter().map(AsRef::<OsStr>::as_ref);
+    let parsed = plain_command().try_get_matches_from(words());
+    let parsed = parsed.or_else(|_| command().try_get_matches_from(words()));
+    Cli::from_arg_matches(&parsed?)
 }
 
 /// Raises the limit of open files to its maximum, because files that are read repeatedly stay open.

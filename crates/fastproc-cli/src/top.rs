@@ -281,7 +281,7 @@ fn write_as_ps(args: &Args, format: &str) -> Result<ExitCode, Failure> {
     line.extend(options.filter_map(|(name, value)| Some(format!("--{name}={}", value?))));
     line.extend(args.threads.then(|| "--threads".to_owned()));
     line.extend(args.tree.then(|| "--tree".to_owned()));
-    crate::parse(line)?.command.run()
+    crate::parse(&line)?.command.run()
 }
 
 /// Shows the screen.

@@ -77,7 +77,7 @@ impl Line {
         if forward {
             rises.find(|at| *at > time)
         } else {
-            rises.filter(|at| *at < time).last()
+            rises.rfind(|at| *at < time)
         }
     }
 }
