@@ -279,10 +279,7 @@ impl Screen {
             }
             Ok(false) if self.look_ahead() => return self.look(),
             Ok(false) => self.state.say("nothing was recorded after this"),
-            // The user can still go past a damaged part.
-            Err(Error::Past(error)) if !self.state.is_text => {
-                self.state.fail(format!("cannot go on: {error}"));
-            }
+            Err(error @ Error::Past(_)) if !self.state.is_text => self.fail_there(&error),
             Err(error) => return Err(error),
         }
         self.state.paused = true;

@@ -150,4 +150,9 @@ fn a_user_records_what_proc_shows() {
     let own = i64::from(std::process::id());
     assert!(numbers(&rows(&folder, &PROCESSES, &["pid"]), "pid").contains(&own));
     assert!(rows(&folder, &EXITS, &["pid"]).is_empty());
+    // Whoever gets the folder looks at it.
+    let mut top = fastproc(&["top", "--once", "--history"]);
+    let output = top.arg(&folder).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("; history every 0.2 s"), "{text}");
 }

@@ -5,12 +5,13 @@ use std::path::Path;
 use fastproc_columns::{Lookup, parse_date, parse_instant};
 use fastproc_history::{
     folder::{USUAL, host_name},
-    read::History,
+    read::{self, History},
 };
 
 use super::Screen;
 use crate::{
-    details::Watched, feed::Goal, history::LENGTH, machine::Gauge, view::header::Histories,
+    details::Watched, error::Error, feed::Goal, history::LENGTH, machine::Gauge,
+    view::header::Histories,
 };
 
 const SECOND: i64 = 1_000_000;
@@ -44,8 +45,19 @@ impl Screen {
                 }
             }
             Ok(false) => self.state.say("nothing was recorded in that direction"),
-            Err(error) => self.state.fail(format!("cannot go there: {error}")),
+            Err(error) => self.fail_there(&error),
         }
+    }
+
+    /// Says why something cannot be shown. The user can still go past it.
+    pub(super) fn fail_there(&mut self, error: &Error) {
+        self.state.fail(match error {
+            // Its path may be too long for a line.
+            Error::Past(read::Error::Damaged { .. }) => {
+                "what was recorded there is damaged; fastproc history check lists it".into()
+            }
+            error => format!("cannot go there: {error}"),
+        });
     }
 
     /// Shows what was, instead of this machine now.
@@ -72,7 +84,7 @@ impl Screen {
                 self.arrive();
             }
             Ok(false) => self.state.say("nothing is kept of what was before"),
-            Err(error) => self.state.fail(format!("cannot go there: {error}")),
+            Err(error) => self.fail_there(&error),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Looking back: a history of a made machine looks the same on every machine.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use fastproc::{
     Fields, Process, Snapshot, SnapshotStats, SourceKind, Table, exits::Exit, record::Record,
@@ -107,6 +107,11 @@ fn ended(look: u64, up: u64) -> Exit {
 
 /// A history of a made machine, with walks one second apart.
 pub fn made_up(name: &str, looks: u64, processes: u32) -> History {
+    made_of(name, 0..looks, processes)
+}
+
+/// The same, with walks at these seconds.
+fn made_of(name: &str, looks: impl IntoIterator<Item = u64>, processes: u32) -> History {
     let folder = Folder::new(name);
     let path = folder.join("history");
     // A test's disk may be nearly full.
@@ -122,7 +127,7 @@ pub fn made_up(name: &str, looks: u64, processes: u32) -> History {
     let (kept, taken, told) = Kept::take(open, "made".into(), bounds, began).expect("it is free");
     let second = Duration::from_secs(1);
     let mut session = Session::new(kept, "boot", second, taken, told).expect("a thread");
-    for look in 0..looks {
+    for look in looks {
         let up = 100_000 * SECOND + look * SECOND;
         // One CPU is busy in each second minute.
         let minutes = look / 120 * 60 + (look % 120).saturating_sub(60);
@@ -231,6 +236,33 @@ fn one_can_move_in_a_history() {
     top.until_shown("09:30:00");
     top.press("k");
     top.until_shown("what was cannot be changed");
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+}
+
+#[test]
+fn a_gap_and_damage_are_told_and_passed() {
+    let history = made_of("gap", (880..890).chain(898..903), 5);
+    let open = folder::Folder::open(&history.path).expect("it was made");
+    // The quarter of an hour from 09:45 on.
+    let entries = open.chosen("processes", 0, i64::MAX).expect("it is read");
+    let entry = entries.iter().max_by_key(|entry| entry.from);
+    let path = history.path.join(&entry.expect("a file").path);
+    let mut bytes = fs::read(&path).expect("it is read");
+    bytes[40] ^= 0x10;
+    fs::write(&path, bytes).expect("it is written");
+    let arguments = ["--history", history.path(), "--at", "2026-03-01 09:44:49"];
+    let mut top = Terminal::top(24, 100, &arguments);
+    top.until_shown("09:44:49");
+    top.press(".");
+    top.until_shown("nothing was recorded between 2026-03-01 09:44:49 and 2026-03-01 09:44:58");
+    top.press(",b09:44:53\r");
+    top.until_shown("nothing was recorded at 2026-03-01 09:44:53; the last record before is of");
+    top.press("...");
+    let shown = top.until_shown("what was recorded there is damaged");
+    assert!(shown.contains("09:44:59, up"), "{shown}");
+    top.press("{{,");
+    top.until_shown("09:44:40, up");
     top.press("q");
     assert_eq!(top.wait().code(), Some(0));
 }
