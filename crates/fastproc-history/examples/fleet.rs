@@ -22,8 +22,7 @@ use fastproc::{
 use fastproc_history::{
     folder::Folder,
     recorder::{
-        Bounds, Cell, EVERYWHERE, Event, Job, Kept, Look, Moment, Names, OF_CGROUP, Place, Session,
-        Texts,
+        Bounds, Cell, Event, Job, Kept, Look, Moment, Names, Place, Session, Texts, row_of,
     },
     table::MACHINE,
 };
@@ -60,12 +59,6 @@ impl Texts for Made {
     }
     fn line_of_exit(&mut self, _: &Snapshot<'_>, exit: &Exit) -> Cell {
         format!("/usr/bin/short {}", exit.pid).as_str().into()
-    }
-    fn cgroup(&mut self, _: Process<'_>) -> [Cell; OF_CGROUP] {
-        Default::default()
-    }
-    fn cgroup_of_exit(&mut self, _: u64) -> Cell {
-        Cell::Null
     }
     fn may_trace(&mut self, _: Process<'_>) -> bool {
         true
@@ -175,7 +168,6 @@ fn record(folder: &Path, host: u32, count: u32, (first, last): (i64, i64)) -> Re
     let mut session = session.with_parts(Duration::from_secs(QUARTER.unsigned_abs()));
     let mut random = Random(u64::from(host) + 1);
     let mut records = processes(count, host);
-    let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
     let mut number = 0;
     for second in first..last {
         let wall = second * SECOND;
@@ -189,17 +181,15 @@ fn record(folder: &Path, host: u32, count: u32, (first, last): (i64, i64)) -> Re
             number += 1;
             ended(number, wall, &mut random)
         });
-        for (name, value) in [
+        let machine = [
             ("began_ns", since_boot(wall) as i64),
             ("read_for_ns", 0),
             ("interval_ns", 1_000_000_000),
             ("lost_exits", 0),
             ("processes", i64::from(count)),
             ("cpus", 8),
-        ] {
-            let at = MACHINE.index(name).ok_or("the table has no such column")?;
-            machine[at - EVERYWHERE] = Cell::Number(value);
-        }
+        ];
+        let machine = row_of(&MACHINE, &machine);
         let table = Table {
             records: &records,
             ..Table::default()

@@ -19,8 +19,7 @@ use fastproc_history::{
     folder::Folder,
     read::{History, groups},
     recorder::{
-        Bounds, Cell, EVERYWHERE, Hierarchy, Kept, Lines, Live, Look, Moment, Row as Recorded,
-        Session,
+        Bounds, Hierarchy, Kept, Lines, Live, Look, Moment, Row as Recorded, Session, row_of,
     },
     table::MACHINE,
 };
@@ -71,24 +70,19 @@ impl Recorder {
             awake: self.now - self.boot_time,
         };
         let stats = snapshot.stats();
-        let values = [
-            ("began_ns", stats.kernel_boottime_ns()),
-            ("read_for_ns", stats.read_for.as_nanos() as u64),
+        let machine = [
+            ("began_ns", stats.kernel_boottime_ns() as i64),
+            ("read_for_ns", stats.read_for.as_nanos() as i64),
             ("interval_ns", 1_000_000_000),
             ("lost_exits", 0),
             ("cpus", 3),
             ("memory_bytes", 1 << 33),
             ("page_bytes", 4096),
         ];
-        let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
-        for (name, value) in values {
-            let at = MACHINE.index(name).expect("a column") - EVERYWHERE;
-            machine[at] = Cell::Number(value as i64);
-        }
         let look = Look {
             moment,
             snapshot,
-            machine: &machine,
+            machine: &row_of(&MACHINE, &machine),
             cgroups,
             waits: &[],
         };

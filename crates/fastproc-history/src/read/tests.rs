@@ -15,8 +15,8 @@ use super::*;
 use crate::{
     folder::Folder,
     recorder::{
-        Bounds, Cell, EVERYWHERE, Kept, Look, Moment as At, Names, OF_CGROUP, Session,
-        Texts as Asked, rows_of_cgroups,
+        Bounds, Cell, Kept, Look, Moment as At, Names, Session, Texts as Asked, row_of,
+        rows_of_cgroups,
     },
     table::{MACHINE, PROCESSES},
 };
@@ -44,12 +44,6 @@ impl Asked for Made {
     }
     fn line_of_exit(&mut self, _: &Snapshot<'_>, exit: &Exit) -> Cell {
         format!("end of {}", exit.pid).as_str().into()
-    }
-    fn cgroup(&mut self, _: Process<'_>) -> [Cell; OF_CGROUP] {
-        Default::default()
-    }
-    fn cgroup_of_exit(&mut self, _: u64) -> Cell {
-        Cell::Null
     }
     fn may_trace(&mut self, _: Process<'_>) -> bool {
         true
@@ -135,21 +129,14 @@ impl Recorder {
         };
         let stats = SnapshotStats::recorded(SourceKind::Procfs, ns(second), Duration::ZERO);
         let snapshot = Snapshot::recorded(table, stats).with_exits(exits, 0);
-        let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
-        let lost = if self.exits {
-            Cell::Number(0)
-        } else {
-            Cell::Null
-        };
-        for (name, value) in [
-            ("began_ns", Cell::Number(ns(second) as i64)),
-            ("read_for_ns", Cell::Number(0)),
-            ("interval_ns", Cell::Number(1_000_000_000)),
-            ("lost_exits", lost),
-            ("cpus", Cell::Number(2)),
-        ] {
-            machine[MACHINE.index(name).expect("a column") - EVERYWHERE] = value;
-        }
+        let mut known = vec![
+            ("began_ns", ns(second) as i64),
+            ("read_for_ns", 0),
+            ("interval_ns", 1_000_000_000),
+            ("cpus", 2),
+        ];
+        known.extend(self.exits.then_some(("lost_exits", 0)));
+        let machine = row_of(&MACHINE, &known);
         let look = Look {
             moment,
             snapshot: &snapshot,

@@ -61,6 +61,15 @@ pub fn place(table: &Table, name: &str) -> usize {
     at.unwrap_or_else(|| panic!("{} has no column {name}", table.name)) - EVERYWHERE
 }
 
+/// A row with these numbers; all else is unknown.
+pub fn row_of(table: &Table, known: &[(&str, i64)]) -> Row {
+    let mut row = vec![Cell::Null; table.columns.len() - EVERYWHERE];
+    for (name, number) in known {
+        row[place(table, name)] = (*number).into();
+    }
+    row
+}
+
 /// Where the values of a table are in a record.
 #[derive(Debug)]
 pub struct Members {

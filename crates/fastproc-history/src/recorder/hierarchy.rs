@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use fastproc::cgroups::{Cgroup, Cgroups, Error, Fields, Snapshot, Source, record::UNLIMITED};
 
 use super::{
-    cells::{Cell, Held, Members, Row, place},
+    cells::{Cell, Held, Members, Row, place, row_of},
     walk::Sink,
 };
 use crate::table::CGROUPS;
@@ -86,9 +86,7 @@ pub fn differences(before: &[(i64, Row)], now: &[(i64, Row)], sink: &mut dyn Sin
         let new = now.next_if(|_| order.is_ge());
         match (old, new) {
             (Some((id, old)), None) => {
-                let mut gone = vec![Cell::Null; old.len()];
-                gone[place(&CGROUPS, "id")] = (*id).into();
-                gone[place(&CGROUPS, "gone")] = 1.into();
+                let gone = row_of(&CGROUPS, &[("id", *id), ("gone", 1)]);
                 sink.row(&CGROUPS, (*id, 0), Some(old), &gone);
             }
             (old, Some((id, new))) => {
@@ -105,7 +103,7 @@ pub fn differences(before: &[(i64, Row)], now: &[(i64, Row)], sink: &mut dyn Sin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{recorder::EVERYWHERE, table::Table};
+    use crate::table::Table;
 
     #[derive(Default)]
     struct Met(Vec<(i64, bool, Cell)>);
@@ -119,11 +117,7 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_given() {
-        let row = |id: i64, usage: i64| {
-            let mut row = vec![Cell::Null; CGROUPS.columns.len() - EVERYWHERE];
-            row[place(&CGROUPS, "usage_ns")] = usage.into();
-            (id, row)
-        };
+        let row = |id: i64, usage: i64| (id, row_of(&CGROUPS, &[("usage_ns", usage)]));
         let before = [row(1, 5), row(2, 6), row(4, 7)];
         let now = [row(1, 5), row(2, 7), row(3, 1)];
         let mut met = Met::default();

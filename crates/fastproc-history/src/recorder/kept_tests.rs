@@ -3,7 +3,6 @@
 use fastproc_testbed::{Folder as TestFolder, wait_until};
 
 use super::{
-    cells::place,
     kept::{Bounds, Error, Kept},
     store::Boot,
     tests::{at, push, record, session},
@@ -39,13 +38,9 @@ fn read(folder: &TestFolder) -> Folder {
     Folder::open(&folder.join("history")).expect("the file exists")
 }
 
-/// A row of a process, of which some columns are known.
+/// A row of a process.
 fn row(values: &[(&str, i64)]) -> Row {
-    let mut row = vec![Cell::Null; PROCESSES.columns.len() - EVERYWHERE];
-    for (name, value) in values {
-        row[place(&PROCESSES, name)] = (*value).into();
-    }
-    row
+    row_of(&PROCESSES, values)
 }
 
 /// A row group with a row of process 1 in each of these seconds.

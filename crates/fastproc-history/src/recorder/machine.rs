@@ -9,7 +9,7 @@ use fastproc::{
     text::loadavg::LoadAvg,
 };
 
-use super::cells::{Cell, EVERYWHERE, Row, place};
+use super::cells::{Row, place, row_of};
 use crate::table::MACHINE;
 
 /// How old counts of interrupts may be: exact ones cost more than everything else.
@@ -81,7 +81,7 @@ impl Machine {
 
     /// The row at a snapshot. A value that cannot be read is null.
     pub fn row(&mut self, snapshot: &Snapshot<'_>) -> Row {
-        let mut row = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
+        let mut row = row_of(&MACHINE, &[]);
         let mut set = |name: &str, value: Option<u64>| row[place(&MACHINE, name)] = value.into();
         let stats = snapshot.stats();
         set("began_ns", Some(stats.kernel_boottime_ns()));
@@ -150,7 +150,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 mod tests {
     use fastproc::{SnapshotStats, SourceKind, Table};
 
-    use super::*;
+    use super::{super::cells::Cell, *};
 
     #[test]
     fn the_machine_is_read() {

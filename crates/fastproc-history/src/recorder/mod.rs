@@ -35,7 +35,7 @@ mod walk;
 mod writing;
 
 pub use self::{
-    cells::{Cell, EVERYWHERE, Row},
+    cells::{Cell, EVERYWHERE, Row, row_of},
     clock::{Happened, Moment},
     group::Group,
     hierarchy::{Hierarchy, rows as rows_of_cgroups},

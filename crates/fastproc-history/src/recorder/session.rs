@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use fastproc::Snapshot;
 
 use super::{
-    cells::{Cell, EVERYWHERE, Row, place},
+    cells::{Cell, Row, place, row_of},
     clock::Moment,
     group::Group,
     hierarchy,
@@ -286,7 +286,7 @@ impl Session {
         }
         let Some(open) = &mut self.open else { return };
         for event in self.events.drain(..) {
-            let mut row = vec![Cell::Null; EVENTS.columns.len() - EVERYWHERE];
+            let mut row = row_of(&EVENTS, &[]);
             let number = |time: Option<i64>| time.map_or(Cell::Null, Cell::Number);
             row[place(&EVENTS, "event")] = event.event.into();
             row[place(&EVENTS, "since")] = number(event.since);

@@ -126,15 +126,6 @@ impl Texts for Made {
     fn line(&mut self, process: Process<'_>) -> Cell {
         (&*process.name()).into()
     }
-    fn line_of_exit(&mut self, _: &Snapshot<'_>, _: &Exit) -> Cell {
-        Cell::Null
-    }
-    fn cgroup(&mut self, _: Process<'_>) -> [Cell; OF_CGROUP] {
-        Default::default()
-    }
-    fn cgroup_of_exit(&mut self, _: u64) -> Cell {
-        Cell::Null
-    }
     fn may_trace(&mut self, _: Process<'_>) -> bool {
         true
     }
@@ -171,12 +162,10 @@ pub(super) fn push(session: &mut Session, moment: Moment, records: &[Record], ex
     let began = moment.boot.cast_unsigned() * 1000;
     let stats = SnapshotStats::recorded(SourceKind::Procfs, began, Duration::ZERO);
     let snapshot = Snapshot::recorded(table, stats).with_exits(exits, 0);
-    let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
-    machine[place(&MACHINE, "lost_exits")] = 0.into();
     let look = Look {
         moment,
         snapshot: &snapshot,
-        machine: &machine,
+        machine: &row_of(&MACHINE, &[("lost_exits", 0)]),
         cgroups: &[],
         waits: &[],
     };

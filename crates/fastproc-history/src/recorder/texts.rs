@@ -60,11 +60,17 @@ pub trait Texts {
         false
     }
     /// The command line of an exited process, if it was recorded.
-    fn line_of_exit(&mut self, snapshot: &Snapshot<'_>, exit: &Exit) -> Cell;
+    fn line_of_exit(&mut self, _snapshot: &Snapshot<'_>, _exit: &Exit) -> Cell {
+        Cell::Null
+    }
     /// What follows from its cgroup.
-    fn cgroup(&mut self, process: Process<'_>) -> [Cell; OF_CGROUP];
+    fn cgroup(&mut self, _process: Process<'_>) -> [Cell; OF_CGROUP] {
+        Default::default()
+    }
     /// The path of a cgroup, if a process in it has been met.
-    fn cgroup_of_exit(&mut self, id: u64) -> Cell;
+    fn cgroup_of_exit(&mut self, _id: u64) -> Cell {
+        Cell::Null
+    }
     /// Whether the kernel would show this reader everything of a process.
     fn may_trace(&mut self, process: Process<'_>) -> bool;
 }
