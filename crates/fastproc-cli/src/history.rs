@@ -30,6 +30,8 @@ Examples:
       Show what is there
   fastproc ps --at 'yesterday 03:12' --sort -rss
       Show the processes of that time
+  fastproc top --at 03:12
+      Show the screen of that time, and go back and forward
   fastproc ps --from 03:00 --to 03:20 --sort -time
       Show what used CPU time between the two, the processes that ended too
   fastproc exits --from 03:00 --to 03:20 --filter 'status != 0'

@@ -165,8 +165,14 @@ At most 1000 columns and 1000 lines of a terminal are used. A signal that ends t
 if nobody reads the terminal, after five seconds.
 
 The key v, or --cgroups, shows cgroups with the columns of fastproc cgroups --interval; Enter shows one
-with its history, its values and its processes. Cgroups are read only while they are shown. A - means that there is no limit, or that the value is not known: its controller is not
-enabled, or is on version 1.
+with its history, its values and its processes. Cgroups are read only while they are shown. A - means
+that there is no limit, or that the value is not known: its controller is not enabled, or is on
+version 1.
+
+The keys , and . go back from now, and forward until now: in the history of this machine, if
+/var/lib/fastproc/history has the last minutes, or in the last minutes, which the screen keeps in 32 MB.
+With --at or --history they go through what fastproc record has kept. It has no threads, no limits, no
+open files, no environments and no single CPUs, and - means that it does not keep a value.
 
 Environment:
   NO_COLOR  if set and not empty, no colour is used

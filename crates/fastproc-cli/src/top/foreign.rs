@@ -39,7 +39,7 @@ const fn flag(short: char, long: &'static str, instead: fn(&str) -> String) -> K
     }
 }
 
-static OPTIONS: [Known; 14] = [
+static OPTIONS: [Known; 16] = [
     flag('c', "cmdline-toggle", |_| {
         "command lines are shown by default, and the key c shows names".into()
     }),
@@ -99,6 +99,22 @@ static OPTIONS: [Known; 14] = [
         program: HTOP,
         ..flag('M', "no-mouse", |_| {
             "terminals select text while Shift is held".into()
+        })
+    },
+    Known {
+        short: None,
+        values: 1..=1,
+        program: EARLIER,
+        ..flag(' ', "record", |_| {
+            "fastproc record FOLDER records, and fastproc top --history FOLDER shows it".into()
+        })
+    },
+    Known {
+        short: None,
+        values: 1..=1,
+        program: EARLIER,
+        ..flag(' ', "replay", |_| {
+            "fastproc top --history FOLDER shows what fastproc record FOLDER has recorded".into()
         })
     },
     // refuse_order() handles its short form.
@@ -187,6 +203,7 @@ const COLUMNS: [(&str, &str); 8] = [
 
 const TOP: &str = "top(1)";
 const HTOP: &str = "htop(1)";
+const EARLIER: &str = "earlier versions";
 const UNITS: &str = "each size has a suitable unit";
 
 /// Refuses `-o` with the meaning of top(1), the column to sort by. Here it names the columns to show.
@@ -265,6 +282,8 @@ mod tests {
             (&["-C"], "NO_COLOR"),
             (&["-F", "nginx"], "cmdline =~ 'nginx'"),
             (&["-M"], "Shift"),
+            (&["--record", "file"], "fastproc record FOLDER"),
+            (&["--replay", "file"], "top --history FOLDER"),
         ] {
             let text = refused(words);
             let of = text.contains(&format!(" {} of ", words[0]));
