@@ -153,6 +153,7 @@ fn sockets_are_told(odd: &Odd, source: Source, found: &BTreeMap<Slot, File<'_>>)
     let of_client = format!("tcp ESTAB 127.0.0.1:{client} 127.0.0.1:{port}");
     assert_eq!(shown("client"), of_client);
     assert_eq!(socket("client").receive_queue(), Some(7), "{source}");
+    assert_eq!(socket("listener").receive_queue(), Some(1), "{source}");
     assert!(shown("udp").ends_with(" 127.0.0.1:9") && shown("udp").starts_with("udp ESTAB "));
     assert_eq!(
         socket("unix path").local(),

@@ -118,6 +118,9 @@ impl Odd {
         let ports = [port, client.local_addr().expect("it is connected").port()];
         let (mut server, _) = listener.accept().expect("a client");
         server.write_all(b"seven b").expect("it is connected");
+        // It waits to be accepted.
+        let second = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        all.push(("second client", second.into()));
         all.push(("listener", listener.into()));
         all.push(("client", client.into()));
         all.push(("server", server.into()));
