@@ -233,7 +233,7 @@ pub struct Lookup {
     /// run for longer.
     pub now_ns: u64,
     /// Seconds of the calendar at boot, rounded down as `btime` of `/proc/stat` is.
-    pub boot_seconds: i64,
+    pub(crate) boot_seconds: i64,
     /// Time of boot, in nanoseconds of the calendar.
     boot_ns: i128,
     /// Whether the kernel would show this reader everything, so that nothing must be hidden.
@@ -359,8 +359,17 @@ impl Lookup {
                 break;
             }
         }
-        self.boot_ns = best.1 + i128::from(self.host.boot_offset_ns);
-        self.boot_seconds = self.boot_ns.div_euclid(1_000_000_000) as i64;
+        self.set_boot_ns(best.1 + i128::from(self.host.boot_offset_ns));
+    }
+
+    /// Sets when a recorded machine was booted, in microseconds since 1970.
+    pub fn set_boot_time(&mut self, time: i64) {
+        self.set_boot_ns(i128::from(time) * 1_000);
+    }
+
+    fn set_boot_ns(&mut self, boot_ns: i128) {
+        self.boot_ns = boot_ns;
+        self.boot_seconds = boot_ns.div_euclid(1_000_000_000) as i64;
     }
 
     /// Converts a time after boot, which counts as start times do, to nanoseconds of the calendar.

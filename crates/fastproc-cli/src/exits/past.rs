@@ -56,7 +56,7 @@ fn take(stream: &mut Stream, exited: &Exited, boot: &mut Option<Box<str>>) -> Re
         }
     }
     if let Some(time) = exited.boot_time {
-        stream.lookup.boot_seconds = time.div_euclid(1_000_000);
+        stream.lookup.set_boot_time(time);
     }
     exited.texts.keep(&mut stream.lookup);
     let line = exited.line.as_deref().filter(|line| !line.is_empty());

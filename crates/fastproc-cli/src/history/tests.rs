@@ -147,7 +147,7 @@ fn each_field_is_shown_as_it_was_in_the_snapshot_that_was_recorded() {
         let moment = recorder.push(&snapshot, &[]);
         let mut lookup = Lookup::new(&host, true).expect("/proc is there");
         lookup.set_clock(&snapshot);
-        lookup.boot_seconds = moment.boot_time().div_euclid(SECOND);
+        lookup.set_boot_time(moment.boot_time());
         lookup.total_memory = 1 << 33;
         let mut all = all(&snapshot, &fields, &mut lookup);
         // Others may have executed a program since.

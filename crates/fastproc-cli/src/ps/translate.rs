@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
-use clap::ValueEnum;
+use clap::{Args as _, Command, ValueEnum};
 use fastproc_columns::Names;
 
-use super::ps1;
+use super::{args::Args, ps1};
 use crate::format::Format;
 
 /// Letters that may follow `-a` and `-x` if ps(1) takes the argument for words: `-ax`, `-aux`, `-axjf`.
@@ -51,7 +51,9 @@ pub fn as_in_ps(arguments: Vec<OsString>) -> Vec<OsString> {
             word.push(key);
             result.push(word);
         } else {
-            is_value = takes_value(text);
+            let next = arguments.peek().and_then(|next| next.to_str());
+            let may_be_word = next.is_some_and(|next| is_sort_key(next) || is_words(next));
+            is_value = takes_value(text) || may_be_word && long_takes_value(text);
             result.push(argument);
         }
     }
@@ -102,6 +104,16 @@ fn takes_value(text: &str) -> bool {
     }
 }
 
+/// The same of an option with two dashes.
+fn long_takes_value(text: &str) -> bool {
+    let Some(name) = text.strip_prefix("--") else {
+        return false;
+    };
+    let defined = Args::augment_args(Command::new("ps"));
+    let mut options = defined.get_arguments();
+    options.any(|option| option.get_long() == Some(name) && option.get_action().takes_values())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +132,8 @@ mod tests {
             ("k -rss,pid", "k-rss,pid"),
             ("-C k -e", "-C k -e"),
             ("-eo k", "-eo k"),
+            ("--history hk -p 1", "--history hk -p 1"),
+            ("--quiet k -rss", "--quiet k-rss"),
             ("--format pid,rss", "-o pid,rss"),
             ("--format=pid,rss=A", "-opid,rss=A"),
             ("--format json", "--format json"),

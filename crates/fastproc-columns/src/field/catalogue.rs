@@ -103,7 +103,7 @@ pub static FIELDS: &[Field] = &[
     }),
     identity("ended", Unit::Start, "when it exited; a table shows the time of day, or the day if that is more than 24 hours ago", |s, lookup| {
         let end_ns = s.exit().and_then(|exit| exit.end_ns);
-        Value::known(end_ns, |end_ns| Signed(lookup.boot_seconds + (end_ns / 1_000_000_000) as i64))
+        Value::known(end_ns, |end_ns| Signed(lookup.calendar_ns(end_ns).div_euclid(1_000_000_000)))
     }),
     identity("status", Unit::Text, "exit status, or the name of the signal that killed it", status).guarded(),
     identity("final", Unit::Truth, "whether the values of an exited process are final: the kernel's last record of it was not lost", |s, _| {

@@ -64,7 +64,7 @@ pub(super) fn lookup(walk: &Walk, texts: &Texts, mut host: Host) -> Lookup {
     host.page_size = walk.page.unwrap_or(host.page_size);
     host.possible_cpus = walk.cpus.unwrap_or(host.possible_cpus);
     let mut lookup = Lookup::recorded(host, walk.memory.unwrap_or(0));
-    lookup.boot_seconds = walk.boot_time.div_euclid(1_000_000);
+    lookup.set_boot_time(walk.boot_time);
     lookup.now_ns = walk.began_ns.saturating_add(walk.read_for_ns);
     texts.keep(&mut lookup);
     lookup
