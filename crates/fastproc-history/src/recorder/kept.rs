@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use fastproc::error_chain;
 
 use super::{
+    cells::{EVERYWHERE, place},
     group::Group,
     taken::Taken,
     thin::thin,
@@ -13,7 +14,8 @@ use super::{
 use crate::{
     file::{self, File, Writer},
     folder::{self, Entry, Folder, Place as Where},
-    table::{self, CGROUPS, MACHINE, PROCESSES, THINNED, Table},
+    rows::{Cells, Columns as _},
+    table::{self, CGROUPS, EVENTS, MACHINE, PROCESSES, THINNED, Table},
 };
 
 const SECOND: i64 = 1_000_000;
@@ -77,9 +79,11 @@ pub enum Error {
 pub struct Kept {
     folder: Folder,
     host: String,
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
     /// Bytes of all files.
     used: u64,
+    /// Whether the part that began the present row group was removed: without it the next ones tell nothing.
+    lacks_beginning: bool,
 }
 
 impl Kept {
@@ -103,6 +107,7 @@ impl Kept {
             host,
             bounds,
             used: 0,
+            lacks_beginning: false,
         };
         for entry in kept.folder.superseded()? {
             if *entry.host == *kept.host || entry.host.is_empty() {
@@ -128,8 +133,10 @@ impl Kept {
         Ok(entries)
     }
 
-    fn write_open(&mut self, group: &Group, told: &mut Vec<Event>) -> Result<(), Error> {
+    fn write_open(&mut self, job: &Job, told: &mut Vec<Event>) -> Result<(), Error> {
+        let (Job::Part(group) | Job::Group(group)) = job;
         let (from, to) = group.seconds();
+        let mut files = Vec::new();
         for store in group.tables() {
             let begin = if to - from > MOST_PART {
                 Writer::new
@@ -138,9 +145,17 @@ impl Kept {
             };
             let mut writer = begin(Vec::new(), store.table())?;
             writer.group(store)?;
-            let bytes = writer.finish()?;
-            self.make_room(bytes.len() as u64, from, told)?;
-            let mut file = self.folder.begin_open(store.table().name, from, to)?;
+            files.push((store.table(), writer.finish()?));
+        }
+        let bytes = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        self.make_room(bytes, from, told)?;
+        self.lacks_beginning &= matches!(job, Job::Part(_)) && !begins(group);
+        if self.lacks_beginning {
+            files.retain(|(table, _)| *table.name == *EVENTS.name);
+            told.push(dropped(group.from, group.to));
+        }
+        for (table, bytes) in files {
+            let mut file = self.folder.begin_open(table.name, from, to)?;
             file.write_all(&bytes)?;
             file.finish()?;
             self.used += bytes.len() as u64;
@@ -148,9 +163,10 @@ impl Kept {
         Ok(())
     }
 
-    /// Removes the oldest until there is room for as many bytes. What begins at `from` or later stays.
+    /// Removes the oldest until there is room for as many bytes. What begins at `from` or later stays, and so do the events of
+    /// the open hour, which tell what was removed.
     fn make_room(&mut self, bytes: u64, from: i64, told: &mut Vec<Event>) -> Result<(), Error> {
-        let mut dropped: Option<(i64, i64)> = None;
+        let mut removed: Option<(i64, i64)> = None;
         let result = loop {
             let (free, all) = self.folder.space()?;
             let leave = (all as f64 * self.bounds.leave) as u64;
@@ -164,29 +180,49 @@ impl Kept {
             }
             let sealed = |entry: &&Entry| entry.place != Where::Open;
             let oldest = entries.iter().filter(sealed).min_by_key(|entry| entry.from);
-            let before = |entry: &&Entry| entry.to <= from;
-            let open = || entries.iter().filter(before).min_by_key(|entry| entry.from);
-            let Some(oldest) = oldest.or_else(open) else {
-                break Err(Error::Full);
+            let before = |entry: &&Entry| {
+                entry.place == Where::Open && entry.to <= from && *entry.table != *EVENTS.name
             };
-            let (first, end) = (oldest.from, oldest.to);
-            let of_time = |entry: &&Entry| (entry.from, entry.to) == (first, end);
-            for entry in entries.iter().filter(of_time) {
+            let mut open: Vec<_> = entries.iter().filter(before).collect();
+            open.sort_by_key(|entry| entry.from);
+            let (first, end) = match (oldest, open.first()) {
+                (Some(oldest), _) => {
+                    open = entries.iter().filter(sealed).collect();
+                    (oldest.from, oldest.to)
+                }
+                (None, Some(oldest)) => {
+                    let mut next = open.iter().filter(|entry| entry.from > oldest.from);
+                    let next = next.find(|entry| self.begins(entry));
+                    self.lacks_beginning |= next.is_none();
+                    (oldest.from, next.map_or(from, |next| next.from))
+                }
+                (None, None) => break Err(Error::Full),
+            };
+            let mut until = first;
+            for entry in open
+                .iter()
+                .filter(|entry| (first..end).contains(&entry.from))
+            {
                 self.folder.remove(entry)?;
                 self.used = self.used.saturating_sub(entry.bytes);
+                until = until.max(entry.to);
             }
-            let (since, until) = dropped.unwrap_or((first, end));
-            dropped = Some((since.min(first), until.max(end)));
+            let (since, before) = removed.unwrap_or((first, until));
+            removed = Some((since.min(first), before.max(until)));
         };
-        if let Some((since, until)) = dropped {
-            told.push(Event {
-                event: "dropped",
-                since: Some(since * SECOND),
-                until: Some(until * SECOND),
-                detail: "the oldest made room: see --size and --leave".into(),
-            });
-        }
+        told.extend(removed.map(|(since, until)| dropped(since * SECOND, until * SECOND)));
         result
+    }
+
+    /// Whether the row group of an open file begins with it.
+    fn begins(&self, entry: &Entry) -> bool {
+        let whole = || -> Result<bool, Error> {
+            let file = File::open(self.folder.read(entry)?, &MACHINE)?;
+            let rows = file.read(0, &["whole"])?;
+            Ok(rows.numbers("whole").contains(&Some(1)))
+        };
+        entry.to - entry.from > MOST_PART
+            || *entry.table == *MACHINE.name && whole().unwrap_or(false)
     }
 
     /// Seals hours that are over at this second, thins what is old, and removes what is too old.
@@ -344,6 +380,23 @@ fn failed(error: &Error) -> Event {
     }
 }
 
+fn dropped(since: i64, until: i64) -> Event {
+    Event {
+        event: "dropped",
+        since: Some(since),
+        until: Some(until),
+        detail: "the oldest made room: see --size and --leave".into(),
+    }
+}
+
+/// Whether a part has the first walk of a row group.
+fn begins(part: &Group) -> bool {
+    let mut tables = part.tables();
+    let machine = tables.find(|store| *store.table().name == *MACHINE.name);
+    let whole = machine.map(|store| store.column(EVERYWHERE + place(&MACHINE, "whole")));
+    matches!(whole, Some(Cells::Numbers(whole)) if whole.contains(&Some(1)))
+}
+
 fn damaged(entry: &Entry, error: &file::Error) -> Event {
     Event {
         event: "damaged",
@@ -358,9 +411,9 @@ impl Place for Kept {
 
     fn write(&mut self, job: &Job, told: &mut Vec<Event>) -> Result<(), Error> {
         match job {
-            Job::Part(part) => self.write_open(part, told),
+            Job::Part(_) => self.write_open(job, told),
             Job::Group(group) => {
-                self.write_open(group, told)?;
+                self.write_open(job, told)?;
                 let (from, to) = group.seconds();
                 for entry in self.own()? {
                     let is_within = from <= entry.from && entry.to <= to;

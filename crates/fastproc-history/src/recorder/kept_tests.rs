@@ -13,7 +13,7 @@ use crate::{
     file::File,
     folder::{Entry, Folder, Place as Where},
     rows::Rows,
-    table::{MACHINE, PROCESSES, THINNED, Table},
+    table::{EVENTS, MACHINE, PROCESSES, THINNED, Table},
 };
 
 const SECOND: i64 = 1_000_000;
@@ -189,6 +189,68 @@ fn the_size_is_never_passed_and_the_oldest_makes_room() {
     }
     let dropped = |told: &&Event| told.event == "dropped";
     assert!(told.iter().any(|told| dropped(&told)));
+}
+
+/// A part of five seconds with a walk, a process of many different values, and an event.
+fn part(from: i64, whole: i64) -> Job {
+    let Job::Group(mut part) = quarter(from) else {
+        panic!("a row group")
+    };
+    part.to = (from + 5) * SECOND;
+    let rows = [
+        (&MACHINE, row_of(&MACHINE, &[("whole", whole)])),
+        (&EVENTS, row_of(&EVENTS, &[])),
+    ];
+    for (table, row) in rows {
+        part.push(table, (0, 0), from * SECOND, None, &row);
+    }
+    Job::Part(part)
+}
+
+#[test]
+fn parts_go_with_the_one_that_begins_their_row_group_but_events_stay() {
+    let folder = TestFolder::new("history-beginning");
+    let (mut kept, ..) = take(&folder, bounds(), START).expect("nobody else is there");
+    let mut told = Vec::new();
+    let folder = read(&folder);
+    let times = |table: &str| -> Vec<_> {
+        let mut entries = folder.list().expect("it is read");
+        entries.retain(|entry| *entry.table == *table);
+        entries.iter().map(|entry| entry.from - START).collect()
+    };
+    let write = |kept: &mut Kept, told: &mut Vec<Event>, at: i64, whole| {
+        let written = kept.write(&part(START + at, whole), told);
+        written.expect("there is room");
+    };
+    for (at, whole) in [(0, 1), (5, 0), (10, 1), (15, 0)] {
+        write(&mut kept, &mut told, at, whole);
+    }
+    let used: u64 = folder
+        .list()
+        .expect("it is read")
+        .iter()
+        .map(|entry| entry.bytes)
+        .sum();
+    kept.bounds.size = used + 5_000;
+    write(&mut kept, &mut told, 20, 0);
+    assert_eq!(times("processes"), [10, 15, 20]);
+    kept.bounds.size = 5_000;
+    kept.write(&part(START + 25, 0), &mut told)
+        .expect_err("events take more");
+    kept.bounds.size = used;
+    write(&mut kept, &mut told, 30, 0);
+    assert!(times("machine").is_empty());
+    write(&mut kept, &mut told, 35, 1);
+    write(&mut kept, &mut told, 40, 0);
+    assert_eq!(
+        (times("machine"), times("processes")),
+        (vec![35, 40], vec![35, 40])
+    );
+    assert_eq!(times("events"), [0, 5, 10, 15, 20, 30, 35, 40]);
+    let told: Vec<_> = told.iter().map(|told| [told.since, told.until]).collect();
+    let after = |at: i64| Some((START + at) * SECOND);
+    let dropped = [(0, 10), (10, 25), (30, 35)];
+    assert_eq!(told, dropped.map(|(from, to)| [after(from), after(to)]));
 }
 
 #[test]

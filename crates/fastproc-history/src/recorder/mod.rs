@@ -6,6 +6,8 @@
 //! - A row group covers at most a quarter of an hour and ends at :00, :15, :30 or :45, or earlier: when the recorder
 //!   ends, when a clock is set, or when it takes too much memory. Its first walk (`whole` in `machine`) has a row for every
 //!   process in `processes` and `identities`. So one row group of each table tells what was there at any of its times.
+//! - If the part that begins the present row group has to make room, its other parts go too, except for events, and the next
+//!   walk begins another row group.
 //! - A process has a row in `processes` at each walk that finds another value in one of its columns than the walk before.
 //!   At the first walk without it, its row has `gone` = 1 and only `pid` and `start_ns`. A process that is gone before the
 //!   first walk of a row group has no such row in it.

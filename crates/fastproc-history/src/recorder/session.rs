@@ -55,6 +55,8 @@ struct Open {
     events: i64,
     /// When the newest rows were read.
     last: i64,
+    /// Whether its beginning was removed to make room. Its parts are all there will be of it.
+    is_dropped: bool,
 }
 
 /// Records looks.
@@ -132,6 +134,11 @@ impl Session {
     /// The problems among the events that the next look will record, for the log.
     pub fn take_told(&mut self) -> Vec<String> {
         let told = self.writing.told();
+        if let Some(open) = &mut self.open {
+            let is_of = |event: &Event| event.until.is_some_and(|until| until > open.group.from);
+            let mut dropped = told.iter().filter(|event| event.event == "dropped");
+            open.is_dropped |= dropped.any(is_of);
+        }
         let said = told.iter();
         let said = said
             .map(|event| format!("{}: {}", event.event, event.detail))
@@ -143,7 +150,7 @@ impl Session {
     /// Records a look.
     pub fn push(&mut self, look: &Look<'_>, texts: &mut dyn Texts) {
         let time = look.moment.tick(self.interval);
-        let fits = |open: &Open| open.last < time && time < open.group.to;
+        let fits = |open: &Open| !open.is_dropped && open.last < time && time < open.group.to;
         let has_jumped = self.compare_clocks(look.moment, time);
         let begins = has_jumped || !self.open.as_ref().is_some_and(fits);
         texts.begin(look.snapshot, begins);
@@ -312,6 +319,7 @@ impl Session {
             cgroups: Vec::new(),
             events: 0,
             last: time,
+            is_dropped: false,
         });
         self.walker.begin_group();
     }
@@ -327,7 +335,12 @@ impl Session {
         self.taken.add(open.group.from, open.group.to);
         // The thread seals them when it has written this.
         self.taken.seal(open.group.seconds().1 * SECOND);
-        self.writing.push(Job::Group(open.group));
+        self.writing.push(if open.is_dropped {
+            open.part.to = open.part.to.min(open.group.to);
+            Job::Part(open.part)
+        } else {
+            Job::Group(open.group)
+        });
     }
 
     /// Ends, with the reason in words, and writes what is not written yet.

@@ -6,7 +6,7 @@ use super::{
     tests::{Full, Memory, at, push, record, session},
     *,
 };
-use crate::table::PROCESSES;
+use crate::table::{MACHINE, PROCESSES};
 
 const SECOND: i64 = 1_000_000;
 /// At the beginning of a quarter of an hour.
@@ -113,4 +113,45 @@ fn a_full_disk_is_told_once_it_has_room() {
     );
     assert!(session.finish("test"));
     assert!(memory.has_event("failed"));
+}
+
+/// Tells that it dropped the first part, and takes the row groups.
+struct Dropping(Memory);
+
+impl Place for Dropping {
+    type Error = Full;
+
+    fn write(&mut self, job: &Job, told: &mut Vec<Event>) -> Result<(), Full> {
+        let (Job::Part(group) | Job::Group(group)) = job;
+        if group.from == START {
+            told.push(Event {
+                event: "dropped",
+                since: Some(group.from),
+                until: Some(group.to),
+                ..Event::default()
+            });
+        }
+        self.0.write(job, told)
+    }
+}
+
+#[test]
+fn a_row_group_whose_beginning_was_dropped_is_begun_again() {
+    let memory = Memory::default();
+    let mut session = session(Dropping(memory.clone()));
+    for second in 0..9 {
+        push(
+            &mut session,
+            at(START + second * SECOND),
+            &[record(1, 5, 0)],
+            &[],
+        );
+        while second == 5 && session.take_told().is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    assert!(session.finish("test"));
+    let whole = memory.column(&MACHINE, "whole");
+    assert_eq!(whole, [1, 0, 0].map(Cell::Number));
+    assert!(memory.has_event("dropped"));
 }
