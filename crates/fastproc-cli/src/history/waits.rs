@@ -2,7 +2,10 @@
 
 use std::{cmp::Reverse, collections::HashMap, io::Write};
 
-use fastproc_history::{read::History, table::WAITS};
+use fastproc_history::{
+    read::{Error, History},
+    table::WAITS,
+};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -17,6 +20,9 @@ pub fn write(
     as_json: bool,
     to: &mut impl Write,
 ) -> Result<bool, Failure> {
+    if time.1 <= time.0 {
+        return Err(Error::Backwards.into());
+    }
     let mut counts: HashMap<What, u64> = HashMap::new();
     let columns = ["state", "wait_channel", "system_call", "comm"];
     history.read(&WAITS, time, &columns, |rows| {

@@ -201,6 +201,14 @@ fn the_command_refuses_fields_and_times_that_a_history_lacks() {
             &["ps", "--from", "-1s", "--to", "-2s"],
             "the time of --to is not later than that of --from",
         ),
+        (
+            &["history", "waits", "--from", "-1s", "--to", "-2s"],
+            "the time of --to is not later than that of --from",
+        ),
+        (
+            &["history", "save", "--from", "-1s", "--to", "-2s", "hours"],
+            "the time of --to is not later than that of --from",
+        ),
         (&["exits"], "--history needs a time; give --from"),
         (
             &["cgroups", "--at", "-1s", "--fields", "path,anon"],

@@ -29,6 +29,9 @@ impl History {
     /// Saves the files of a time in microseconds since 1970 as `saved/NAME` of the folder, which is a history as well. Sealed
     /// hours are whole there; they are the same files, where the file system can do that, and copies elsewhere.
     pub fn save(&self, (from, to): (i64, i64), name: &str) -> Result<Saved, Error> {
+        if to <= from {
+            return Err(Error::Backwards);
+        }
         let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(letters) {
             return Err(Error::Name(name.into()));
