@@ -166,7 +166,7 @@ pub struct Args {
     #[command(flatten)]
     written: Written,
 
-    /// Do not print to standard error how many events were lost.
+    /// Do not print to standard error how many events were lost, or what was not recorded.
     #[arg(short, long)]
     quiet: bool,
 }
@@ -239,6 +239,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             &args.when.folder,
             times,
             !args.written.no_headers,
+            args.quiet,
         )?;
         return stream.end(format, layout);
     }

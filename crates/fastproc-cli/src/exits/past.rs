@@ -9,7 +9,7 @@ use crate::{
     failure::Failure,
     history::{
         fields::{self, Of},
-        when::{Folder, tell_damage},
+        when::{Folder, tell_damage, tell_gaps, tell_lost},
     },
     output::OutputError,
 };
@@ -33,8 +33,15 @@ pub fn show(
     folder: &Folder,
     time: (i64, i64),
     heading: bool,
+    quiet: bool,
 ) -> Result<(), Failure> {
     let mut history = folder.open()?;
+    let lacks = history.lacks_of_exits(time.0, time.1);
+    let lacks = lacks.inspect_err(|_| tell_damage(&history))?;
+    if !quiet {
+        tell_gaps(time.0, lacks.first, &lacks.gaps);
+        tell_lost(lacks.lost_exits, ["", "these are not all"]);
+    }
     if stream.gathered.is_none() && heading {
         stream.head()?;
     }

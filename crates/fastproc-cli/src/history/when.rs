@@ -116,6 +116,18 @@ pub fn tell_gaps(from: i64, first: i64, gaps: &[(i64, i64)]) {
     }
 }
 
+/// Says whether exits are missing, with what that means if some were lost, and if they were not recorded.
+pub fn tell_lost(exits: Option<u64>, means: [&str; 2]) {
+    match exits {
+        Some(0) => {}
+        Some(lost) => tell(&format!("{lost} exits were lost{}", means[0])),
+        None => tell(&format!(
+            "exits were not recorded all the time: {}",
+            means[1]
+        )),
+    }
+}
+
 /// Says on standard error what of the history is damaged.
 pub fn tell_damage(history: &History) {
     for damage in history.damaged() {

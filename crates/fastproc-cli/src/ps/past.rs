@@ -9,7 +9,7 @@ use crate::{
     failure::Failure,
     history::{
         fields::{self, Of},
-        when::{SECOND, tell, tell_damage, tell_gaps},
+        when::{SECOND, tell_damage, tell_gaps, tell_lost},
     },
 };
 
@@ -95,13 +95,9 @@ pub fn check(
 /// Says what the sums of a window lack.
 fn tell_lacks(window: &Window, from: i64) {
     tell_gaps(from, window.first.time, &window.gaps);
-    match window.lost_exits {
-        Some(0) => {}
-        Some(lost) => tell(&format!(
-            "{lost} exits were lost: their processes are as they were last seen"
-        )),
-        None => {
-            tell("exits were not recorded all the time: processes that lived shortly are missing");
-        }
-    }
+    let means = [
+        ": their processes are as they were last seen",
+        "processes that lived shortly are missing",
+    ];
+    tell_lost(window.lost_exits, means);
 }

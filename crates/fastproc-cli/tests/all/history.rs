@@ -219,6 +219,10 @@ fn the_command_refuses_fields_and_times_that_a_history_lacks() {
             "cpu is known only over an interval: give --from instead of --at",
         ),
         (
+            &["exits", "--from", "2001-01-01", "--to", "2001-01-02"],
+            "nothing was recorded at 2001-01-01 00:00:00; the next is of 2",
+        ),
+        (
             &["exits", "--from", "-1h", "--fields", "rss"],
             "the history does not keep rss",
         ),

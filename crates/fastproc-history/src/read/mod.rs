@@ -32,5 +32,5 @@ pub use self::{
     spans::{Size, Span},
     texts::Texts,
     walk::Walk,
-    window::{Exited, Window},
+    window::{Exited, Lacks, Window},
 };

@@ -232,6 +232,12 @@ fn a_gap_says_which_times_are_around_it() {
     assert_eq!((window.first.time, window.last.time), (at(10), at(5_001)));
     assert_eq!(window.gaps, [(at(12), at(5_000))]);
     assert_eq!(did(&window)[&1], (4_991, Some(0)));
+    let lacks = history
+        .lacks_of_exits(at(0), at(9_000))
+        .expect("there are walks");
+    assert_eq!((lacks.first, lacks.gaps), (at(10), window.gaps));
+    let none = history.lacks_of_exits(at(100), at(200));
+    assert!(matches!(none, Err(Error::Gap { .. })), "{none:?}");
     let none = history.between(at(100), at(200), GROUPS);
     assert!(matches!(none, Err(Error::Gap { .. })), "{none:?}");
     let backwards = history.between(at(11), at(11), GROUPS);
@@ -315,7 +321,12 @@ fn a_process_without_an_exit_counts_as_it_was_last_seen() {
     );
     recorder.push(2, &[record(1, 1, 1)], &[]);
     recorder.end();
-    let window = open(&folder).between(at(0), at(2), GROUPS);
+    let mut history = open(&folder);
+    let lacks = history
+        .lacks_of_exits(at(0), at(2))
+        .expect("there are walks");
+    assert_eq!(lacks.lost_exits, None);
+    let window = history.between(at(0), at(2), GROUPS);
     let window = window.expect("it was recorded");
     assert_eq!(window.lost_exits, None);
     let expected = [(1, (0, Some(0))), (2, (2, Some(10))), (10, (3, Some(4)))];

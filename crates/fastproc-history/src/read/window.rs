@@ -40,6 +40,18 @@ pub struct Window {
     texts: Texts,
 }
 
+/// What is missing of the exits of a time.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Lacks {
+    /// The walk with which it begins, in microseconds since 1970.
+    pub first: i64,
+    /// See [`Window::gaps`].
+    pub gaps: Vec<(i64, i64)>,
+    /// See [`Window::lost_exits`].
+    pub lost_exits: Option<u64>,
+}
+
 /// The walks at both ends of a window, each with the time of the last one that saw all.
 pub(super) struct Ends {
     pub(super) first: (Walk, i64),
@@ -144,38 +156,46 @@ impl History {
 
     /// The walks at both ends of a window, and what lies in between.
     pub(super) fn ends(&mut self, from: i64, to: i64) -> Result<Ends, Error> {
-        if to <= from {
-            return Err(Error::Backwards);
-        }
-        let (first, first_whole) = match self.walk_at(from) {
-            Err(Error::Gap { before, after, .. }) => match self.first_after(from, to)? {
-                Some(walk) => (walk.clone(), walk),
-                None => {
-                    return Err(Error::Gap {
-                        asked: from,
-                        before,
-                        after,
-                    });
-                }
-            },
-            found => found?,
-        };
+        let (first, first_whole) = self.first_of(from, to)?;
         let end = self.last_before(first.time, to)?;
         let (last, last_whole) = self.walk_at(end.map_or(first.time, |walk| walk.time))?;
         if last.time <= first.time {
             return Err(Error::OneWalk(first.time));
         }
         let walks = self.walks(first.time, last.time)?;
-        let pairs = || walks.windows(2).map(|pair| (&pair[0], &pair[1]));
-        if let Some((one, next)) = pairs().find(|(one, next)| one.boot_id != next.boot_id) {
+        if let Some((one, next)) = pairs(&walks).find(|(one, next)| one.boot_id != next.boot_id) {
             return Err(Error::Booted(one.time, next.time));
         }
-        let gaps = pairs().filter(|(one, next)| !one.lasts_until(next.time));
-        let gaps: Vec<_> = gaps.map(|(one, next)| (one.time, next.time)).collect();
-        let lost_exits = walks[1..].iter().map(|walk| walk.lost_exits).sum();
+        let (gaps, lost_exits) = lacks(&walks);
         Ok(Ends {
             first: (first, first_whole.time),
             last: (last, last_whole.time),
+            gaps,
+            lost_exits,
+        })
+    }
+
+    /// The walk at the beginning of a window, and the one before it in which all processes had a row.
+    fn first_of(&mut self, from: i64, to: i64) -> Result<(Walk, Walk), Error> {
+        if to <= from {
+            return Err(Error::Backwards);
+        }
+        match self.walk_at(from) {
+            Err(gap @ Error::Gap { .. }) => {
+                let walk = self.first_after(from, to)?.ok_or(gap)?;
+                Ok((walk.clone(), walk))
+            }
+            found => found,
+        }
+    }
+
+    /// What is missing of the exits between two times in microseconds since 1970, over boots too. It is an error if nothing
+    /// was recorded then.
+    pub fn lacks_of_exits(&mut self, from: i64, to: i64) -> Result<Lacks, Error> {
+        let first = self.first_of(from, to)?.0.time;
+        let (gaps, lost_exits) = lacks(&self.walks(first, to)?);
+        Ok(Lacks {
+            first,
             gaps,
             lost_exits,
         })
@@ -351,6 +371,17 @@ impl Window {
             texts,
         }
     }
+}
+
+fn pairs(walks: &[Walk]) -> impl Iterator<Item = (&Walk, &Walk)> {
+    walks.iter().zip(walks.iter().skip(1))
+}
+
+/// Between which walks nothing was recorded, and how many exits were lost.
+fn lacks(walks: &[Walk]) -> (Vec<(i64, i64)>, Option<u64>) {
+    let gaps = pairs(walks).filter(|(one, next)| !one.lasts_until(next.time));
+    let gaps = gaps.map(|(one, next)| (one.time, next.time)).collect();
+    (gaps, pairs(walks).map(|(_, next)| next.lost_exits).sum())
 }
 
 /// The record of this process in a list by pid.
