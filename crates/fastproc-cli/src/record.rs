@@ -207,9 +207,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let until = args.duration.map(|duration| Instant::now() + duration);
     let mut has_failed = false;
-    while wait(&session, &ends, until)? {
+    let mut goes_on = true;
+    while goes_on {
+        goes_on = wait(&session, &ends, until)?;
         let moment = Moment::now();
-        if !session.is_due(moment) {
+        if goes_on && !session.is_due(moment) {
             continue;
         }
         match collector.snapshot() {
@@ -225,7 +227,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
                     cgroups: &cgroups,
                     waits: &waits,
                 };
-                session.push(&look, &mut texts);
+                if goes_on {
+                    session.push(&look, &mut texts);
+                } else {
+                    session.push_last(&look, &mut texts);
+                }
                 has_failed = false;
             }
             // The next one may succeed. Once for a failure that lasts.
@@ -245,7 +251,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     Err(io::Error::other(format!("not everything could be written to {folder}")).into())
 }
 
-/// Waits for the next look. Returns false if it is not wanted.
+/// Waits for the next look. Returns false if that is the last one.
 fn wait(session: &Session, ends: &UnixStream, until: Option<Instant>) -> io::Result<bool> {
     let mut left = session.until_next(Moment::now());
     let is_last = until.is_some_and(|until| {

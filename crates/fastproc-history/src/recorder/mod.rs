@@ -1,7 +1,8 @@
 //! Records what runs, second by second.
 //!
 //! What a reader may rely on:
-//! - Walks begin at multiples of the interval in UTC, and `time` is that multiple. `machine` has a row for each walk: a
+//! - Walks begin at multiples of the interval in UTC, and `time` is that multiple; that of the last one of a run is
+//!   its second. `machine` has a row for each walk: a
 //!   time without one was not recorded, and `events` says why.
 //! - A row group covers at most a quarter of an hour and ends at :00, :15, :30 or :45, or earlier: when the recorder
 //!   ends, when a clock is set, or when it takes too much memory. Its first walk (`whole` in `machine`) has a row for every

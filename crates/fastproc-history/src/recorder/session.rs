@@ -66,6 +66,8 @@ pub struct Session {
     boot: Boot,
     interval: i64,
     part: i64,
+    /// Whether the look is the last one.
+    ends: bool,
     taken: Taken,
     open: Option<Open>,
     last: Option<Moment>,
@@ -97,6 +99,7 @@ impl Session {
             boot,
             interval: (interval.as_micros() as i64).max(1),
             part: PART,
+            ends: false,
             taken,
             open: None,
             last: None,
@@ -117,8 +120,18 @@ impl Session {
 
     /// Whether the next look at this moment would be a later one than the last one.
     pub fn is_due(&self, moment: Moment) -> bool {
-        let last = self.last.map(|last| last.tick(self.interval));
-        last != Some(moment.tick(self.interval))
+        let last = self.last.map(|last| self.time_of(last));
+        last != Some(self.time_of(moment))
+    }
+
+    /// The last look is no later than its second: the next multiple of the interval may be far.
+    fn step(&self) -> i64 {
+        let most = if self.ends { SECOND } else { i64::MAX };
+        self.interval.min(most)
+    }
+
+    fn time_of(&self, moment: Moment) -> i64 {
+        moment.tick(self.step())
     }
 
     /// How long to wait for the next look.
@@ -147,15 +160,28 @@ impl Session {
         said
     }
 
+    /// Records the last look before [`finish`](Self::finish). If the one before it was of the same time, only its exits.
+    pub fn push_last(&mut self, look: &Look<'_>, texts: &mut dyn Texts) {
+        self.ends = true;
+        if self.is_due(look.moment) {
+            return self.push(look, texts);
+        }
+        texts.begin(look.snapshot, false);
+        let (later, _) = self.push_exits(look, self.time_of(look.moment), texts);
+        if let Some(open) = &mut self.open {
+            open.exits(later);
+        }
+    }
+
     /// Records a look.
     pub fn push(&mut self, look: &Look<'_>, texts: &mut dyn Texts) {
-        let time = look.moment.tick(self.interval);
+        let time = self.time_of(look.moment);
         let fits = |open: &Open| !open.is_dropped && open.last < time && time < open.group.to;
         let has_jumped = self.compare_clocks(look.moment, time);
         let begins = has_jumped || !self.open.as_ref().is_some_and(fits);
         texts.begin(look.snapshot, begins);
         self.tell_left_out(time.div_euclid(GROUP));
-        let (mut later, left_out) = self.push_exits(look, time, texts);
+        let (later, left_out) = self.push_exits(look, time, texts);
         if begins {
             self.close(time);
             if self.taken.contains(time) {
@@ -172,9 +198,7 @@ impl Session {
             self.writing.push(Job::Part(part));
         }
         open.last = time;
-        for (at, key, row) in later.drain(..) {
-            open.exit(at.clamp(open.part.from, open.part.to - 1), key, &row);
-        }
+        open.exits(later);
         self.walker.walk(look.snapshot, texts, open);
         let mut machine = look.machine.clone();
         machine[place(&MACHINE, "whole")] = i64::from(begins).into();
@@ -330,7 +354,7 @@ impl Session {
             return;
         };
         if now < open.group.to {
-            open.group.to = open.group.to.min(open.last + self.interval);
+            open.group.to = open.group.to.min(open.last + self.step());
         }
         self.taken.add(open.group.from, open.group.to);
         // The thread seals them when it has written this.
@@ -373,6 +397,13 @@ impl Open {
     ) {
         for group in [&mut self.group, &mut self.part] {
             group.push(table, key, time, before, now);
+        }
+    }
+
+    /// Adds exits that are not known to be of an earlier part.
+    fn exits(&mut self, exits: Vec<(i64, Key, Row)>) {
+        for (at, key, row) in exits {
+            self.exit(at.clamp(self.part.from, self.part.to - 1), key, &row);
         }
     }
 

@@ -155,6 +155,12 @@ pub(super) fn session(place: impl Place) -> Session {
 }
 
 pub(super) fn push(session: &mut Session, moment: Moment, records: &[Record], exits: &[Exit]) {
+    look(moment, records, exits, |look| {
+        session.push(look, &mut Made(0));
+    });
+}
+
+fn look(moment: Moment, records: &[Record], exits: &[Exit], each: impl FnOnce(&Look<'_>)) {
     let table = Records {
         records,
         ..Records::default()
@@ -169,7 +175,7 @@ pub(super) fn push(session: &mut Session, moment: Moment, records: &[Record], ex
         cgroups: &[],
         waits: &[],
     };
-    session.push(&look, &mut Made(0));
+    each(&look);
 }
 
 /// The processes at a time, out of one row group: the last row of each.
@@ -304,6 +310,33 @@ fn an_exit_is_in_the_row_group_of_its_end() {
     assert_eq!(pids(0), [(late, 9.into()), (border - 1, 7.into())]);
     assert_eq!(pids(1), [(border + 1, 8.into())]);
     assert_eq!(rows(1)[0].1[place(&EXITS, "ppid")], Cell::Null);
+}
+
+#[test]
+fn the_last_look_is_of_its_second_and_has_the_last_exits() {
+    let memory = Memory::default();
+    let rare = Duration::from_secs(20);
+    let session = Session::new(memory.clone(), "boot", rare, Taken::default(), Vec::new());
+    let mut session = session.expect("a thread");
+    push(&mut session, at(START), &[], &[]);
+    for after in [5, 9] {
+        let moment = at(START + 17 * SECOND + after);
+        look(moment, &[], &[Exit::default()], |look| {
+            session.push_last(look, &mut Made(0));
+        });
+    }
+    assert!(session.finish("test"));
+    let groups = memory.groups(true);
+    let (_, end, tables) = &groups[0];
+    assert_eq!(*end, START + 18 * SECOND);
+    let times = |table: &str| -> Vec<_> {
+        let rows = tables[table].iter();
+        rows.map(|(time, _)| (time - START) / SECOND).collect()
+    };
+    assert_eq!(times("machine"), [0, 17]);
+    assert_eq!(times("exits"), [17, 17]);
+    // It was told when it started, and when it stopped: no walk was late.
+    assert_eq!(times("events"), [0, 17]);
 }
 
 #[test]
