@@ -245,7 +245,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             say(&line);
         }
     }
-    if session.finish("it was told to end") {
+    let is_written = session.finish("it was told to end");
+    for line in session.take_told() {
+        say(&line);
+    }
+    if is_written {
         return Ok(ExitCode::SUCCESS);
     }
     Err(io::Error::other(format!("not everything could be written to {folder}")).into())

@@ -90,7 +90,7 @@ impl Recorder {
         moment
     }
 
-    fn end(self) {
+    fn end(mut self) {
         assert!(self.session.finish("the test ends"));
     }
 }

@@ -147,7 +147,7 @@ impl Recorder {
         self.session.push(&look, &mut Made);
     }
 
-    fn end(self) {
+    fn end(mut self) {
         assert!(self.session.finish("the test ends"));
     }
 }

@@ -155,10 +155,35 @@ impl Kept {
             told.push(dropped(group.from, group.to));
         }
         for (table, bytes) in files {
-            let mut file = self.folder.begin_open(table.name, from, to)?;
-            file.write_all(&bytes)?;
-            file.finish()?;
-            self.used += bytes.len() as u64;
+            if let Err(error) = self.write_file(table, (from, to), &bytes) {
+                // Its tables go together: the next try writes all of them. The first error tells more.
+                let _ = self.remove_open(|entry| (entry.from, entry.to) == (from, to));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_file(
+        &mut self,
+        table: &Table,
+        (from, to): (i64, i64),
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let mut file = self.folder.begin_open(table.name, from, to)?;
+        file.write_all(bytes)?;
+        file.finish()?;
+        self.used += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Removes the open files of this host that are chosen.
+    fn remove_open(&mut self, chosen: impl Fn(&Entry) -> bool) -> Result<(), Error> {
+        for entry in self.own()? {
+            if entry.place == Where::Open && chosen(&entry) {
+                self.folder.remove(&entry)?;
+                self.used = self.used.saturating_sub(entry.bytes);
+            }
         }
         Ok(())
     }
@@ -278,14 +303,9 @@ impl Kept {
             }
         }
         // Those that the sealed hour hides, also if a crash left them.
-        for entry in self.own()? {
-            let is_of = *entry.table == *table.name && (hour..hour + HOUR).contains(&entry.from);
-            if is_of && entry.place == Where::Open {
-                self.folder.remove(&entry)?;
-                self.used = self.used.saturating_sub(entry.bytes);
-            }
-        }
-        Ok(())
+        self.remove_open(|entry| {
+            *entry.table == *table.name && (hour..hour + HOUR).contains(&entry.from)
+        })
     }
 
     fn copy<W: io::Write + Send>(
@@ -415,15 +435,10 @@ impl Place for Kept {
             Job::Group(group) => {
                 self.write_open(job, told)?;
                 let (from, to) = group.seconds();
-                for entry in self.own()? {
+                self.remove_open(|entry| {
                     let is_within = from <= entry.from && entry.to <= to;
-                    if entry.place == Where::Open
-                        && is_within
-                        && (entry.from, entry.to) != (from, to)
-                    {
-                        self.folder.remove(&entry)?;
-                    }
-                }
+                    is_within && (entry.from, entry.to) != (from, to)
+                })?;
                 // The row group is written.
                 if let Err(error) = self.tidy(to, told) {
                     told.push(failed(&error));

@@ -254,6 +254,24 @@ fn parts_go_with_the_one_that_begins_their_row_group_but_events_stay() {
 }
 
 #[test]
+fn what_is_half_written_is_removed() {
+    let folder = TestFolder::new("history-half");
+    let (mut kept, ..) = take(&folder, bounds(), START).expect("nobody else is there");
+    // No file can have this name.
+    let name = format!("events-{START}-{}.parquet", START + 5);
+    let in_its_way = folder.join("history/open").join(name);
+    std::fs::create_dir(&in_its_way).expect("a folder of ours");
+    let mut told = Vec::new();
+    kept.write(&part(START, 1), &mut told)
+        .expect_err("a folder is there");
+    assert_eq!(read(&folder).list().expect("it is read"), []);
+    std::fs::remove_dir(&in_its_way).expect("it is empty");
+    kept.write(&part(START, 1), &mut told)
+        .expect("it is written");
+    assert_eq!(read(&folder).list().expect("it is read").len(), 3);
+}
+
+#[test]
 fn a_disk_without_room_is_told() {
     let folder = TestFolder::new("history-full");
     let bounds = Bounds {

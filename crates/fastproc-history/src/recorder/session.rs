@@ -369,9 +369,10 @@ impl Session {
 
     /// Ends, with the reason in words, and writes what is not written yet.
     ///
-    /// Returns whether everything is written: a disk that hangs or is full gets twenty seconds.
-    pub fn finish(mut self, why: &str) -> bool {
-        self.take_told();
+    /// Returns whether everything is written: a disk that hangs or is full gets twenty seconds. Afterwards
+    /// [`take_told`](Self::take_told) says why not.
+    pub fn finish(&mut self, why: &str) -> bool {
+        self.events.extend(self.writing.told());
         self.tell_left_out(i64::MIN);
         self.events.push(Event {
             event: "stopped",
