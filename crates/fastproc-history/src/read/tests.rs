@@ -387,25 +387,40 @@ fn where_rows_are_damaged_nothing_is_shown_and_the_rest_is() {
     let folder = Temporary::new("damage");
     let mut recorder = Recorder::begin(&folder, "a", "boot");
     for second in [0, 1, 900, 901] {
-        recorder.push(second, &[record(1, second as u64, 0)], &[]);
+        recorder.push(
+            second,
+            &[record(1, second as u64, 0)],
+            &[exit(2, 1, second)],
+        );
     }
     recorder.end();
     let history = open(&folder);
     let entries = history.entries().expect("it can be listed");
-    let processes = entries.iter().filter(|entry| &*entry.table == "processes");
-    let first = processes
-        .min_by_key(|entry| entry.from)
-        .expect("there are two");
-    let path = folder.join(&first.path);
-    let mut bytes = fs::read(&path).expect("it can be read");
-    bytes[40] ^= 1;
-    fs::write(&path, bytes).expect("it can be written");
+    let damage = |table| {
+        let files = entries.iter().filter(|entry| &*entry.table == table);
+        let first = files.min_by_key(|entry| entry.from).expect("there are two");
+        let path = folder.join(&first.path);
+        let mut bytes = fs::read(&path).expect("it can be read");
+        bytes[40] ^= 1;
+        fs::write(&path, bytes).expect("it can be written");
+        first
+    };
+    let first = damage("processes");
+    damage("exits");
     assert_eq!(history.check(first).expect("it can be read").len(), 1);
     let mut history = open(&folder);
     let broken = history.at(at(1), GROUPS);
     assert!(matches!(broken, Err(Error::Damaged { path, .. }) if path == first.path));
     let moment = history.at(at(901), GROUPS).expect("it is intact");
     assert_eq!(seen(&moment), [(1, 901)]);
+    let walks = history.walks(at(0), at(901)).expect("they are intact");
+    // However often it is asked.
+    for _ in 0..2 {
+        let exits = history.exits_between(&walks[0], &walks[1], |_| {});
+        assert!(matches!(exits, Err(Error::Damaged { .. })), "{exits:?}");
+    }
+    let exits = history.exits_between(&walks[2], &walks[3], |_| {});
+    assert!(exits.is_ok(), "{exits:?}");
 }
 
 #[test]

@@ -209,7 +209,7 @@ impl History {
         texts: &mut Texts,
     ) -> Result<Vec<Ended>, Error> {
         let mut ended = Vec::new();
-        self.exits_between(&before.walk, &after.walk, |exited| {
+        self.intact_exits_between(&before.walk, &after.walk, |exited| {
             let Exited { exit, line, .. } = exited;
             if find(&after.records, exit.pid, exit.start_ns).is_none() {
                 texts.extend(exited.texts);
@@ -219,8 +219,22 @@ impl History {
         Ok(ended)
     }
 
-    /// Reads the exits between two walks of one boot.
+    /// Reads the exits between two walks of one boot. It is an error if some may be damaged.
     pub fn exits_between(
+        &mut self,
+        first: &Walk,
+        last: &Walk,
+        each: impl FnMut(Exited),
+    ) -> Result<(), Error> {
+        let damaged = self.damaged().len();
+        self.intact_exits_between(first, last, each)?;
+        if self.damaged().len() > damaged {
+            return Err(self.broken_by(damaged));
+        }
+        Ok(())
+    }
+
+    fn intact_exits_between(
         &mut self,
         first: &Walk,
         last: &Walk,

@@ -11,7 +11,7 @@ use fastproc::{
 use fastproc_columns::Lookup;
 use fastproc_history::read::{Error, Moment, Texts, Walk};
 
-use super::past::{Exits, Step, Steps};
+use super::past::{Exits, NOT_RECORDED, Step, Steps};
 use crate::{
     machine::{Cpu, Gauge},
     observation::View,
@@ -220,6 +220,7 @@ impl Memory {
     pub fn exits(&self, walk: &Walk) -> Exits {
         let all = self.find(walk).and_then(|look| look.exits.clone());
         Exits {
+            lacking: if all.is_some() { "" } else { NOT_RECORDED },
             all,
             lost: walk.lost_exits.unwrap_or(0),
             texts: Texts::default(),

@@ -2,7 +2,7 @@
 
 use fastproc::{Baseline, Fields, Host, exits::Exit};
 use fastproc_columns::Lookup;
-use fastproc_history::read::{LACKED, Moment, Texts, Walk, groups, shown};
+use fastproc_history::read::{self, LACKED, Moment, Texts, Walk, groups, shown};
 
 use super::Stored;
 use crate::{
@@ -58,12 +58,28 @@ impl Steps {
     }
 }
 
+/// Why exits are not known.
+pub const NOT_RECORDED: &str = "exits were not recorded then";
+/// The same.
+pub const NO_WALK_BEFORE: &str = "exits are not known: there is no walk shortly before";
+
 /// Exits between two walks; `None` if they are not known.
 #[derive(Debug, Default)]
 pub struct Exits {
     pub all: Option<Vec<Exit>>,
+    /// Why they are not known.
+    pub lacking: &'static str,
     pub lost: u64,
     pub texts: Texts,
+}
+
+impl Exits {
+    fn unknown(lacking: &'static str) -> Self {
+        Self {
+            lacking,
+            ..Self::default()
+        }
+    }
 }
 
 /// Where to go.
@@ -322,16 +338,27 @@ impl Past {
         let step = self.steps.all[at].clone();
         let earlier = at.checked_sub(1).map(|at| self.steps.all[at].clone());
         let earlier = earlier.filter(|earlier| step.follows(earlier));
+        let has_earlier = earlier.is_some();
         let now = self.moment(&step)?;
         // Without it only differences are not known.
         let before = earlier.and_then(|earlier| Some((self.moment(&earlier).ok()?, earlier)));
-        self.exits = Exits::default();
-        if let Some((_, earlier)) = &before {
-            match self.source.exits(&earlier.walk, &step.walk, &now) {
-                Ok(exits) => self.exits = exits,
-                Err(error) => self.tell(format!("exits are not known: {error}")),
-            }
+        let exits = match &before {
+            Some((_, earlier)) => self.source.exits(&earlier.walk, &step.walk, &now),
+            None if has_earlier => Ok(Exits::unknown(
+                "exits are not known: the walk before is damaged",
+            )),
+            None => Ok(Exits::unknown(NO_WALK_BEFORE)),
+        };
+        let exits = match exits {
+            Err(read::Error::Damaged { .. }) => Exits::unknown(
+                "the exits there are damaged; fastproc history check lists the files",
+            ),
+            exits => exits?,
+        };
+        if exits.lacking.contains("damaged") && exits.lacking != self.exits.lacking {
+            self.tell(exits.lacking.into());
         }
+        self.exits = exits;
         self.baseline = Baseline::default();
         if let Some((before, _)) = &before {
             self.baseline.set(&before.snapshot());
@@ -389,6 +416,11 @@ impl Past {
     /// The time of the walk that is shown, in microseconds since 1970.
     pub fn time(&self) -> i64 {
         self.now.as_ref().map_or(0, |(step, _)| step.walk.time)
+    }
+
+    /// Why the exits before the walk that is shown are not known; empty if they are.
+    pub const fn lacks_exits(&self) -> &'static str {
+        self.exits.lacking
     }
 
     /// A lookup of the values of that time.

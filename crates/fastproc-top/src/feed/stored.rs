@@ -5,7 +5,7 @@ use fastproc_history::read::{Error, History, Moment, Texts, Walk};
 
 use super::{
     memory::Memory,
-    past::{Exits, Step, Steps},
+    past::{Exits, NO_WALK_BEFORE, NOT_RECORDED, Step, Steps},
 };
 use crate::machine::{Gauge, Machine};
 
@@ -113,10 +113,15 @@ impl Stored {
             }
             all.push(exit);
         })?;
-        let lost = walk.lost_exits.filter(|_| before.lasts_until(walk.time));
+        let lacking = match walk.lost_exits {
+            None => NOT_RECORDED,
+            Some(_) if before.lasts_until(walk.time) => "",
+            Some(_) => NO_WALK_BEFORE,
+        };
         Ok(Exits {
-            all: lost.map(|_| all),
-            lost: lost.unwrap_or(0),
+            all: lacking.is_empty().then_some(all),
+            lacking,
+            lost: walk.lost_exits.filter(|_| lacking.is_empty()).unwrap_or(0),
             texts,
         })
     }

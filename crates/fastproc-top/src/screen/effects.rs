@@ -174,18 +174,15 @@ impl Screen {
     /// Reports whether exited processes can be shown.
     fn say_of_exited(&mut self) {
         let state = &mut self.state;
-        let is_recorded = self
-            .feed
-            .view()
-            .is_some_and(|view| view.exited.count.is_some());
+        let lacking = self.feed.past().map_or("", |past| past.lacks_exits());
         if let Some(reason) = self.feed.exits_refused() {
             state.fail(format!("exits are not recorded: {reason}"));
         } else if state.settings.threads {
             state.fail("exited threads are not shown; press H to show processes");
-        } else if self.feed.is_live() || is_recorded {
+        } else if lacking.is_empty() {
             state.say("processes that exited in the interval are shown, in red; x hides them");
         } else {
-            state.fail("exits were not recorded then");
+            state.fail(lacking);
         }
     }
 

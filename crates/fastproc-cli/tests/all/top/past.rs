@@ -234,6 +234,8 @@ fn one_can_move_in_a_history() {
     top.press("B");
     top.until_shown("began before what was recorded");
     top.until_shown("09:30:00");
+    top.press("x");
+    top.until_shown("exits are not known: there is no walk shortly before");
     top.press("k");
     top.until_shown("what was cannot be changed");
     top.press("q");
