@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fastproc_columns::{Lookup, parse_date, parse_instant};
+use fastproc_columns::{InstantError, Lookup, parse_date, parse_instant};
 use fastproc_history::{
     folder::{USUAL, host_name},
     read::{self, History},
@@ -136,11 +136,42 @@ impl Screen {
             .feed
             .view()
             .map(|view| view.machine.get(Gauge::Calendar));
-        let near = calendar(shown.flatten()) + 12 * 3600;
-        let day = parse_date(text, near).map(|(first, _)| first);
-        match day.map_or_else(|| parse_instant(text), Ok) {
+        let now = parse_instant("now").unwrap_or(i64::MAX);
+        match instant(text, calendar(shown.flatten()), now) {
             Ok(seconds) => self.travel(Goal::At(seconds.saturating_mul(SECOND))),
             Err(error) => self.state.fail(error.to_string()),
+        }
+    }
+}
+
+/// A time that was typed, in seconds since 1970: without a day the nearest one to what is shown that is not after now.
+fn instant(text: &str, shown: i64, now: i64) -> Result<i64, InstantError> {
+    let near = shown.saturating_add(12 * 3600).min(now);
+    let day = parse_date(text, near).map(|(first, _)| first);
+    day.map_or_else(|| parse_instant(text), Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc_columns::number::write_local;
+
+    use super::*;
+
+    #[test]
+    fn a_time_of_day_is_the_nearest_that_is_not_in_the_future() {
+        const HOUR: i64 = 3600;
+        // Noon of a day in January, in which no clock is set.
+        let shown = 1_768_305_600;
+        for (later, now, expected) in [
+            (4 * HOUR, shown + 100 * HOUR, 4 * HOUR),
+            (-4 * HOUR, shown + 100 * HOUR, -4 * HOUR),
+            (4 * HOUR, shown + HOUR, -20 * HOUR),
+            (0, shown, 0),
+        ] {
+            let mut text = Vec::new();
+            write_local(shown + later, "%H:%M:%S", &mut text);
+            let text = String::from_utf8(text).expect("text");
+            assert_eq!(instant(&text, shown, now), Ok(shown + expected), "{text}");
         }
     }
 }
