@@ -54,6 +54,10 @@ pub enum Effect {
 impl State {
     /// Handles a key.
     pub fn key(&mut self, key: Key) -> Option<Effect> {
+        // A user who types on has seen why something was refused; pasted text goes on by itself.
+        if !self.is_burst {
+            self.message.take_if(|message| message.is_error);
+        }
         let place = self.place();
         if let Some(action) = keys::action(place, key) {
             if action == Action::Quit && self.is_burst && key.character().is_some() {

@@ -175,6 +175,7 @@ fn a_burst_writes_no_settings_and_leaves_only_if_nothing_follows() {
             .as_ref()
             .is_some_and(|message| message.is_error)
     );
+    assert!(state.message.is_some(), "it is read when nothing follows");
     assert_eq!(state.key(key('q')), Some(Effect::QuitIfLast));
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     let interrupt = Key::all_of(&interrupt).next().expect("one");
@@ -337,4 +338,13 @@ fn the_last_line_shows_keys_that_have_effects_there() {
             );
         }
     }
+}
+
+#[test]
+fn the_next_key_removes_what_was_said_of_a_refusal() {
+    let mut state = state(Place::Table, false);
+    state.fail("what was cannot be changed");
+    let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+    state.key(Key::all_of(&escape).next().expect("one"));
+    assert!(!state.message.is_some_and(|message| message.is_error));
 }

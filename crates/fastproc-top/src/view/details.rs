@@ -96,7 +96,12 @@ pub fn draw(
             let mut read = || {
                 let process = process.ok_or("the process has ended")?;
                 if view.line.is_some() {
-                    return Err(format!("{} are not recorded", page.title().to_lowercase()));
+                    let what = match page {
+                        Page::Environment => "the environment is",
+                        Page::Files => "files are",
+                        _ => "limits are",
+                    };
+                    return Err(format!("{what} not recorded"));
                 }
                 let mut lines = details::read(page, process, lookup)?;
                 if page == Page::Files {
