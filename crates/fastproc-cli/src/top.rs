@@ -21,7 +21,10 @@ use crate::{
     completed::completed,
     failure::Failure,
     format::Format,
-    history::when::Folder,
+    history::{
+        fields::{self, Of},
+        when::Folder,
+    },
     output::Output,
     privileges,
     ps::{
@@ -311,6 +314,17 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         say(&format!("there is no {path}: these are the defaults"));
     }
     let past = args.past();
+    if past.is_some() {
+        let named = args.fields.iter().flat_map(|name| field::find(name));
+        let sort: Option<Sort> = args.sort.as_deref().and_then(|sort| sort.parse().ok());
+        let filter: Option<Filter> = args
+            .filter
+            .as_deref()
+            .and_then(|filter| filter.parse().ok());
+        let filter = filter.iter().flat_map(Filter::fields);
+        let sort = sort.iter().flat_map(Sort::fields);
+        fields::check(named.chain(sort).chain(filter), Of::Window)?;
+    }
     let options = Options {
         interval: args.interval,
         filter: filter(&args),

@@ -219,6 +219,18 @@ fn the_command_refuses_fields_and_times_that_a_history_lacks() {
             "cpu is known only over an interval: give --from instead of --at",
         ),
         (
+            &["top", "--once", "-o", "pid,exe"],
+            "the history does not keep exe; it has these fields:",
+        ),
+        (
+            &["top", "--once", "--sort", "-oom_score"],
+            "the history does not keep oom_score",
+        ),
+        (
+            &["top", "--once", "--filter", "fds > 3"],
+            "the history does not keep fds",
+        ),
+        (
             &["exits", "--from", "2001-01-01", "--to", "2001-01-02"],
             "nothing was recorded at 2001-01-01 00:00:00; the next is of 2",
         ),

@@ -272,11 +272,14 @@ fn a_gap_and_damage_are_told_and_passed() {
 #[test]
 fn a_field_that_a_history_does_not_keep_shows_a_hyphen() {
     let history = made_up("lacks", 3, 5);
-    let fields = "pid,oom_score,nvcsw,vmhwm,rss,pcpu,comm";
+    let settings = history.path.with_extension("toml");
+    let columns = r#"columns = ["pid", "oom_score", "nvcsw", "vmhwm", "rss", "pcpu", "comm"]"#;
+    fs::write(&settings, columns).expect("it is written");
     let output = Command::new(env!("CARGO_BIN_EXE_fastproc"))
-        .args(["top", "--once", "--pid", "5", "-o", fields, "--history"])
+        .args(["top", "--once", "--pid", "5", "--history"])
         .arg(history.path())
-        .env("XDG_CONFIG_HOME", "/proc/nowhere")
+        .arg("--settings")
+        .arg(&settings)
         .output()
         .expect("the program starts");
     let text = String::from_utf8(output.stdout).expect("text");
