@@ -100,10 +100,10 @@ fn the_recorder_keeps_few_rights_and_records_processes_and_exits() {
         .flat_map(|rows| rows.texts("event"))
         .flatten()
         .collect();
-    assert_eq!(
-        events.iter().map(|event| &***event).collect::<Vec<_>>(),
-        ["started", "stopped"]
-    );
+    // On a busy machine a look may be too late, which is told.
+    let events = events.iter().map(|event| &***event);
+    let events: Vec<_> = events.filter(|event| *event != "blind").collect();
+    assert_eq!(events, ["started", "stopped"]);
     for entry in History::open(&folder)
         .and_then(|history| history.list())
         .expect("it is read")
