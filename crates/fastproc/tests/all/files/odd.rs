@@ -119,7 +119,7 @@ impl Odd {
         let (mut server, _) = listener.accept().expect("a client");
         server.write_all(b"seven b").expect("it is connected");
         // It waits to be accepted.
-        let second = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        let second = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
         all.push(("second client", second.into()));
         all.push(("listener", listener.into()));
         all.push(("client", client.into()));
