@@ -52,7 +52,7 @@ pub enum Error {
     /// A file or folder cannot be read or written.
     #[error("{path}: cannot be read or written")]
     Io {
-        /// Which one, below the folder.
+        /// Which one; a file is named as below the folder.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -93,7 +93,7 @@ impl Folder {
         })
     }
 
-    /// Opens a folder to record to, for a host. Makes what is missing.
+    /// Opens a folder to record to, for a host. Makes what is missing. The open hour may be of an earlier host.
     pub fn create(path: &Path, host: &str) -> Result<Self, Error> {
         if !is_host(host) {
             return Err(Error::Name(host.into()));
@@ -104,16 +104,21 @@ impl Folder {
         })?;
         let folder = Self::open(path)?;
         folder.descend(&[OPEN], true)?;
-        if folder.host()?.as_deref() != Some(host) {
-            let mut file = folder.pending(&[OPEN], HOST.into(), true)?;
-            file.write_all(host.as_bytes())
-                .map_err(|source| Error::Io {
-                    path: HOST.into(),
-                    source,
-                })?;
-            file.finish()?;
+        if folder.host()?.is_none() {
+            folder.set_host(host)?;
         }
         Ok(folder)
+    }
+
+    /// Names the host that records here from now on.
+    pub(crate) fn set_host(&self, host: &str) -> Result<(), Error> {
+        let mut file = self.pending(&[OPEN], HOST.into(), true)?;
+        file.write_all(host.as_bytes())
+            .map_err(|source| Error::Io {
+                path: HOST.into(),
+                source,
+            })?;
+        file.finish()
     }
 
     /// Keeps others from recording here, as long as this is open. Returns whether nobody does.

@@ -91,7 +91,8 @@ impl Kept {
     /// times that it has as well.
     ///
     /// # Errors
-    /// Another recorder is there, or it cannot be read or written.
+    /// Another recorder is there, or it cannot be read or written. The open hour of an earlier host is sealed first, as that
+    /// host's.
     pub fn take(
         folder: Folder,
         host: String,
@@ -115,6 +116,13 @@ impl Kept {
             }
         }
         let mut told = Vec::new();
+        let earlier = kept.folder.host()?;
+        if let Some(earlier) = earlier.filter(|host| **host != *kept.host) {
+            let host = std::mem::replace(&mut kept.host, earlier.into());
+            kept.seal_hours(i64::MAX, &mut told)?;
+            kept.folder.set_host(&host)?;
+            kept.host = host;
+        }
         // A full disk is no reason not to begin.
         if let Err(error) = kept.tidy(now, &mut told) {
             told.push(failed(&error));
@@ -252,6 +260,18 @@ impl Kept {
 
     /// Seals hours that are over at this second, thins what is old, and removes what is too old.
     fn tidy(&mut self, now: i64, told: &mut Vec<Event>) -> Result<(), Error> {
+        let entries = self.seal_hours(now, told)?;
+        for entry in &entries {
+            if entry.place != Where::Open && now - entry.to >= self.bounds.each_60 {
+                self.folder.remove(entry)?;
+                self.used = self.used.saturating_sub(entry.bytes);
+            }
+        }
+        self.thin_one(&entries, now, told)
+    }
+
+    /// Seals the open hours that are over at this second. Returns the files that there were.
+    fn seal_hours(&mut self, now: i64, told: &mut Vec<Event>) -> Result<Vec<Entry>, Error> {
         let entries = self.own()?;
         self.used = entries.iter().map(|entry| entry.bytes).sum();
         let hour = |entry: &Entry| entry.from - entry.from.rem_euclid(HOUR);
@@ -264,13 +284,7 @@ impl Kept {
                 self.seal(table, hour, told)?;
             }
         }
-        for entry in &entries {
-            if entry.place != Where::Open && now - entry.to >= self.bounds.each_60 {
-                self.folder.remove(entry)?;
-                self.used = self.used.saturating_sub(entry.bytes);
-            }
-        }
-        self.thin_one(&entries, now, told)
+        Ok(entries)
     }
 
     /// Seals an hour of a table, without decoding it.

@@ -254,6 +254,32 @@ fn parts_go_with_the_one_that_begins_their_row_group_but_events_stay() {
 }
 
 #[test]
+fn the_open_hour_of_an_earlier_host_is_sealed_as_its_own() {
+    let folder = TestFolder::new("history-renamed");
+    let (mut kept, ..) = take(&folder, bounds(), START).expect("nobody else is there");
+    let mut told = Vec::new();
+    let written = kept.write(&quarter(START), &mut told);
+    written.expect("it is written");
+    let path = folder.join("history");
+    let renamed = |now| {
+        let opened = Folder::create(&path, "renamed").expect("a folder of ours");
+        Kept::take(opened, "renamed".into(), bounds(), now)
+    };
+    assert!(matches!(renamed(START + 900), Err(Error::Locked(_))));
+    drop(kept);
+    let (mut kept, ..) = renamed(START + 900).expect("nobody else is there");
+    let written = kept.write(&quarter(START + 900), &mut told);
+    written.expect("it is written");
+    let entries = read(&folder).list().expect("it is read");
+    let found: Vec<_> = entries
+        .iter()
+        .map(|entry| (&*entry.host, entry.place))
+        .collect();
+    let sealed = ("host", Where::Sealed { tier: 1 });
+    assert_eq!(found, [sealed, ("renamed", Where::Open)]);
+}
+
+#[test]
 fn what_is_half_written_is_removed() {
     let folder = TestFolder::new("history-half");
     let (mut kept, ..) = take(&folder, bounds(), START).expect("nobody else is there");
