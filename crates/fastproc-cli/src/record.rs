@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = crate::serve::bytes)]
     size: usize,
     /// Leave this part of the file system free, from 0 to 1.
-    #[arg(long, value_name = "PART", default_value_t = 0.1, value_parser = crate::serve::share)]
+    #[arg(long, value_name = "PART", default_value_t = 0.1, value_parser = part_of_file_system)]
     leave: f64,
     /// Keep every look for this long.
     #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = parse_duration)]
@@ -130,6 +130,10 @@ impl CommandLines {
             Self::None => Lines::None,
         }
     }
+}
+
+fn part_of_file_system(text: &str) -> Result<f64, String> {
+    crate::serve::part(text, "the file system")
 }
 
 /// What the columns hold.

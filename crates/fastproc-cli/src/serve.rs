@@ -49,13 +49,13 @@ use self::{
     collectors::Collectors,
     configuration::Files,
     exporter::Configured,
-    flags::{boolean, path},
+    flags::{boolean, path, share},
     peers::Peers,
     signals::Signals,
 };
 use crate::{Failure, failure::chain, source::Source, standard};
 
-pub use self::flags::{bytes, share, with_two_dashes};
+pub use self::flags::{bytes, part, with_two_dashes};
 
 /// Serve metrics of processes and of this machine to Prometheus.
 ///

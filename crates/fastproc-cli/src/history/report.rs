@@ -139,6 +139,10 @@ impl Event {
         let [time, since, until] =
             [self.time, self.since, self.until].map(|time| time.map_or_else(|| "-".into(), shown));
         let lasted = match (self.since, self.until) {
+            // Its times are those of the gap before it.
+            (Some(_), Some(_)) if kind == "started" => {
+                format!("; nothing was recorded from {since} to {until}")
+            }
             (Some(_), Some(_)) => format!(" from {since} to {until}"),
             _ => String::new(),
         };
@@ -183,4 +187,21 @@ pub fn write(reports: &[Report], as_json: bool, to: &mut impl Write) -> io::Resu
         return writeln!(to, "{}", json!({"hosts": hosts}));
     }
     reports.iter().try_for_each(|report| report.write(to))
+}
+
+#[cfg(test)]
+#[test]
+fn a_start_tells_what_was_not_recorded_before_it() {
+    let event = Event {
+        time: Some(60_000_000),
+        kind: "started".into(),
+        since: Some(0),
+        until: Some(60_000_000),
+        detail: "fastproc".into(),
+    };
+    let line = event.line();
+    assert!(
+        line.contains(" started; nothing was recorded from "),
+        "{line}"
+    );
 }

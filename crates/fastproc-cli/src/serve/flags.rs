@@ -72,10 +72,15 @@ pub fn bytes(text: &str) -> Result<usize, String> {
 
 /// Parses a part of one CPU's time.
 pub fn share(text: &str) -> Result<f64, String> {
+    part(text, "a CPU's time")
+}
+
+/// Parses a part of something.
+pub fn part(text: &str, whole: &str) -> Result<f64, String> {
     text.parse()
         .ok()
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| format!("{text:?} is no part of a CPU's time, from 0 to 1"))
+        .filter(|part| (0.0..=1.0).contains(part))
+        .ok_or_else(|| format!("{text:?} is no part of {whole}, from 0 to 1"))
 }
 
 /// Parses the part of one CPU's time for one user. It may exceed 1: the service has several threads.

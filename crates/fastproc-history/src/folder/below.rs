@@ -29,10 +29,10 @@ pub(super) fn io_error(path: impl Into<PathBuf>) -> impl FnOnce(Errno) -> Error 
 impl Folder {
     /// Opens a folder below this one, name by name: a link is not followed. Makes it if asked.
     pub(super) fn descend(&self, names: &[&str], makes: bool) -> Result<OwnedFd, Error> {
-        let mut path = PathBuf::from(".");
+        let mut path = self.path.clone();
         let flags = FOLDER | OFlags::NOFOLLOW;
         let mut folder =
-            rustix::fs::openat(&self.root, ".", flags, Mode::empty()).map_err(io_error("."))?;
+            rustix::fs::openat(&self.root, ".", flags, Mode::empty()).map_err(io_error(&path))?;
         for &name in names {
             path.push(name);
             if makes {

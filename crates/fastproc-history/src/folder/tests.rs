@@ -198,6 +198,16 @@ fn links_are_not_followed_and_pipes_not_opened() {
 }
 
 #[test]
+fn an_error_names_the_folder_that_was_asked_for() {
+    let (own, _) = Own::new("named");
+    fs::remove_dir_all(own.0.join("open")).expect("the folder");
+    own.write("open");
+    let error = Folder::create(&own.0, "one").expect_err("open is a file");
+    let path = own.0.join("open").display().to_string();
+    assert!(error.to_string().starts_with(&path), "{error}");
+}
+
+#[test]
 fn the_name_of_a_host_is_a_name_of_a_folder() {
     assert_eq!(host_name(b"web-1.example"), "web-1.example");
     assert_eq!(host_name(b"a/b\xff"), "a%2Fb%FF");
