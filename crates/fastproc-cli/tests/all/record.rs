@@ -100,7 +100,7 @@ fn the_recorder_keeps_few_rights_and_records_processes_and_exits() {
         .flat_map(|rows| rows.texts("event"))
         .flatten()
         .collect();
-    // On a busy machine a look may be too late, which is told.
+    // On a busy machine a look may be too late: an event says so.
     let events = events.iter().map(|event| &***event);
     let events: Vec<_> = events.filter(|event| *event != "blind").collect();
     assert_eq!(events, ["started", "stopped"]);

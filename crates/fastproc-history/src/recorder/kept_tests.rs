@@ -280,7 +280,7 @@ fn the_open_hour_of_an_earlier_host_is_sealed_as_its_own() {
 }
 
 #[test]
-fn what_is_half_written_is_removed() {
+fn a_part_whose_write_failed_leaves_no_file() {
     let folder = TestFolder::new("history-half");
     let (mut kept, ..) = take(&folder, bounds(), START).expect("nobody else is there");
     // No file can have this name.

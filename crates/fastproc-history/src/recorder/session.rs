@@ -124,7 +124,7 @@ impl Session {
         last != Some(self.time_of(moment))
     }
 
-    /// The last look is no later than its second: the next multiple of the interval may be far.
+    /// The final look is no later than its second: the next multiple of the interval may be far.
     fn step(&self) -> i64 {
         let most = if self.ends { SECOND } else { i64::MAX };
         self.interval.min(most)
@@ -160,7 +160,7 @@ impl Session {
         said
     }
 
-    /// Records the last look before [`finish`](Self::finish). If the one before it was of the same time, only its exits.
+    /// Records the final look before [`finish`](Self::finish). If the one before it was of the same time, only its exits.
     pub fn push_last(&mut self, look: &Look<'_>, texts: &mut dyn Texts) {
         self.ends = true;
         if self.is_due(look.moment) {

@@ -313,7 +313,7 @@ fn an_exit_is_in_the_row_group_of_its_end() {
 }
 
 #[test]
-fn the_last_look_is_of_its_second_and_has_the_last_exits() {
+fn the_final_look_is_of_its_second_and_has_the_newest_exits() {
     let memory = Memory::default();
     let rare = Duration::from_secs(20);
     let session = Session::new(memory.clone(), "boot", rare, Taken::default(), Vec::new());
@@ -335,7 +335,7 @@ fn the_last_look_is_of_its_second_and_has_the_last_exits() {
     };
     assert_eq!(times("machine"), [0, 17]);
     assert_eq!(times("exits"), [17, 17]);
-    // It was told when it started, and when it stopped: no walk was late.
+    // The start and the stop: no walk was late.
     assert_eq!(times("events"), [0, 17]);
 }
 
