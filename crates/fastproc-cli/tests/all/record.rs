@@ -76,6 +76,10 @@ fn the_recorder_keeps_few_rights_and_records_processes_and_exits() {
         .spawn()
         .expect("it starts");
     short.wait().expect("a child");
+    let before = open_files(&folder, "machine");
+    wait_until("two more parts", || {
+        open_files(&folder, "machine") > before + 1
+    });
     let second = fastproc(&arguments).output().expect("it starts");
     let stderr = String::from_utf8_lossy(&second.stderr);
     assert_eq!(second.status.code(), Some(2), "{stderr}");
