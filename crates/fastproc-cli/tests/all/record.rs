@@ -154,5 +154,5 @@ fn a_user_records_what_proc_shows() {
     let mut top = fastproc(&["top", "--once", "--history"]);
     let output = top.arg(&folder).output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("; history every 0.2 s"), "{text}");
+    assert!(text.contains("; history every "), "{text}");
 }
