@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The counters behind /proc/stat, /proc/vmstat, /proc/softirqs and /proc/interrupts, in one run.
+ * The counters behind /proc/stat and /proc/vmstat, in one run.
  *
  * The library finds the addresses (by `locate`, `find_nodes`, `walk_irqs`, and kallsyms if it shows data) and writes
  * them into `places`, `blocks` and `config`; `collect` reads those addresses. These programs take no lock and do not
@@ -18,7 +18,6 @@
 #include "counters/cpu.h"
 #include "counters/irqs.h"
 #include "counters/vm.h"
-#include "counters/irq_rows.h"
 
 static __always_inline int collect_slot(u32 slot)
 {
@@ -36,7 +35,6 @@ static __always_inline int collect_slot(u32 slot)
 	}
 	if (run->want & COUNTERS_WANT_IRQS)
 		read_irqs(from, run, slot);
-	loop.want = run->want;
 	loop.generation = from->generation;
 	if (run->want & COUNTERS_WANT_STAT) {
 		loop.first = slot * possible_cpus;

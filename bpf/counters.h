@@ -16,7 +16,6 @@
 #define COUNTERS_NUMA_EVENTS 6 /* NR_VM_NUMA_EVENT_ITEMS */
 #define COUNTERS_SCALARS 16
 #define COUNTERS_MAX_NODES 1024 /* MAX_NUMNODES */
-#define COUNTERS_IRQ_ROWS 64 /* descriptors read at a time for /proc/interrupts */
 
 /* The per-CPU structures of one CPU; 0 where there is none. Written by the library once, and after hotplug. */
 struct counters_place {
@@ -55,13 +54,10 @@ struct counters_config {
 	u32 unused;
 };
 
-#define COUNTERS_WANT_COUNTS (1u << 0) /* what /proc/stat needs besides times and softirqs */
+#define COUNTERS_WANT_STAT (1u << 0) /* what /proc/stat needs of the CPUs */
 #define COUNTERS_WANT_IRQS (1u << 1) /* interrupt counts, by the short cut if `hot` explains the sum, else all */
 #define COUNTERS_WANT_ALL_IRQS (1u << 2) /* with WANT_IRQS: no short cut */
 #define COUNTERS_WANT_VM (1u << 3)
-#define COUNTERS_WANT_TIMES (1u << 4)
-#define COUNTERS_WANT_SOFTIRQS (1u << 5)
-#define COUNTERS_WANT_STAT (COUNTERS_WANT_COUNTS | COUNTERS_WANT_TIMES | COUNTERS_WANT_SOFTIRQS)
 
 /* One per slot: the request, and the result as a whole. */
 struct counters_run {
@@ -118,18 +114,6 @@ struct counters_forks {
 	u64 unused[6];
 };
 
-/* What a row of /proc/interrupts depends on besides the counts: if it changes, the words of the row may have changed. */
-struct counters_irq_words {
-	u64 action;
-	u64 action_name;
-	u64 action_next;
-	u64 chip;
-	u64 handler;
-	u64 hwirq;
-	u32 trigger;
-	u32 unused;
-};
-
 /* Input and output of the programs `locate` and `find_nodes`. */
 struct counters_located {
 	u64 rq; /* of the CPU that ran */
@@ -143,12 +127,6 @@ struct counters_located {
 
 struct counters_args {
 	u32 slot;
-};
-
-struct counters_rows_args {
-	u32 slot;
-	u32 first; /* index into the slot's table */
-	u32 count;
 };
 
 #endif

@@ -97,29 +97,13 @@ struct kobject {
 	const char *name;
 } __kernel_layout;
 
-struct irq_common_data {
-	unsigned int state_use_accessors;
-} __kernel_layout;
-
-struct irq_chip;
-
 struct irq_data {
 	unsigned int irq;
-	unsigned long hwirq;
-	struct irq_chip *chip;
-} __kernel_layout;
-
-struct irqaction {
-	struct irqaction *next;
-	const char *name;
 } __kernel_layout;
 
 struct irq_desc {
-	struct irq_common_data irq_common_data;
 	struct irq_data irq_data;
 	void *kstat_irqs;
-	void *handle_irq;
-	struct irqaction *action;
 	unsigned int status_use_accessors;
 	unsigned int core_internal_state__do_not_mess_with_it;
 	unsigned int tot_count;

@@ -102,7 +102,6 @@ static __always_inline void read_idle(struct counters_cpu *to, u64 tick, u64 tim
 
 struct slot_loop {
 	u32 first; /* record of CPU 0 */
-	u32 want;
 	u32 zones;
 	u32 generation;
 	u32 faults;
@@ -185,13 +184,10 @@ static long read_cpu(u32 cpu, struct slot_loop *loop)
 	/* Once a CPU is completely offline, its counts no longer change. */
 	if (!place->online && !state && has_settled(to, place, loop->generation))
 		return 0;
-	if (loop->want & COUNTERS_WANT_TIMES)
-		loop->faults += read_times(to, place, waiting);
-	if (loop->want & COUNTERS_WANT_SOFTIRQS)
-		loop->faults += read_softirqs(to, place);
-	if (loop->want & COUNTERS_WANT_COUNTS)
-		loop->faults += read_counts(to, place);
-	to->settled = !place->online && !state && (loop->want & COUNTERS_WANT_STAT) == COUNTERS_WANT_STAT ? loop->generation : 0;
+	loop->faults += read_times(to, place, waiting);
+	loop->faults += read_softirqs(to, place);
+	loop->faults += read_counts(to, place);
+	to->settled = !place->online && !state ? loop->generation : 0;
 	return 0;
 }
 

@@ -86,23 +86,6 @@ struct {
 	__type(value, u64);
 } hot SEC(".maps");
 
-/* /proc/interrupts, COUNTERS_IRQ_ROWS descriptors at a time */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* slots x COUNTERS_IRQ_ROWS */
-	__uint(key_size, 4);
-	__uint(value_size, 4); /* 4 x possible CPUs */
-} irq_rows SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* slots x COUNTERS_IRQ_ROWS */
-	__type(key, u32);
-	__type(value, struct counters_irq_words);
-} irq_words SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -145,7 +128,7 @@ struct {
 const volatile struct {
 	u32 task_struct, kthread, files_struct, fdtable, file, inode, kernfs_node, rb_node, seqcount;
 	u32 rq, cfs_rq, tick_sched, cpuhp_cpu_state, kernel_cpustat, kernel_cpustat___idle, kernel_stat;
-	u32 irq_desc, irqaction, pglist_data, per_cpu_zonestat;
+	u32 irq_desc, pglist_data, per_cpu_zonestat;
 } type_ids;
 
 /* ID_OF(struct rq) is type_ids.rq */

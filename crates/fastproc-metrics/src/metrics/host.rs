@@ -17,7 +17,7 @@ use fastproc::{
     difference::PerProcess,
     proc_root,
     record::State,
-    text::{interrupts::Interrupts, softirqs::Softirqs},
+    text::{interrupts::Interrupts, softirqs},
 };
 
 super::families! {
@@ -141,7 +141,7 @@ impl HostMetrics {
         self.cpus.update(&self.reader.sample().stat.cpus);
         if self.softirqs.is_empty() && has("stat.softirq") {
             let text = self.reader.text(MachineFile::Softirqs)?;
-            let names = Softirqs::parse(text).map_or(Vec::new(), |softirqs| softirqs.names);
+            let names = softirqs::names(text).unwrap_or_default();
             self.softirqs = names
                 .iter()
                 .map(|name| format!("vector=\"{}\"", escape(&vector(name))))

@@ -1,150 +1,63 @@
-//! The interrupts that have no number, which the architecture counts: x86's `irq_cpustat_t`. Other architectures
+//! The interrupts without a number, which the architecture counts: x86's `irq_cpustat_t`. Other architectures
 //! have none, or the comparison finds that the sum differs.
 
 use crate::kernel::KernelTypes;
 
-/// A count of `irq_cpustat_t` on x86, by its row in `/proc/interrupts`: its member, and its place in `counts` from 7.0 on.
-/// The last says whether `arch_irq_stat_cpu()` adds it to the sum in `/proc/stat`; from 7.0 on it adds all of them.
-struct ArchCount {
-    row: &'static str,
-    member: &'static str,
-    constant: &'static str,
-    summed: bool,
+macro_rules! counts {
+    ($($member:literal $constant:literal $is_summed:literal;)*) => {
+        &[$(($member, concat!("IRQ_COUNT_", $constant), $is_summed)),*]
+    };
 }
 
-const fn arch(
-    row: &'static str,
-    member: &'static str,
-    constant: &'static str,
-    summed: bool,
-) -> ArchCount {
-    ArchCount {
-        row,
-        member,
-        constant,
-        summed,
-    }
-}
+/// The counts of `irq_cpustat_t` on x86: the member, its place in `counts` from 7.0 on, and whether `arch_irq_stat_cpu()`
+/// adds it to the sum in `/proc/stat`; from 7.0 on it adds all of them.
+const COUNTS: &[(&str, &str, bool)] = counts! {
+    "__nmi_count" "NMI" true;
+    "apic_timer_irqs" "APIC_TIMER" true;
+    "irq_spurious_count" "SPURIOUS" true;
+    "apic_perf_irqs" "APIC_PERF" true;
+    "apic_irq_work_irqs" "IRQ_WORK" true;
+    "icr_read_retry_count" "ICR_READ_RETRY" true;
+    "x86_platform_ipis" "X86_PLATFORM_IPI" true;
+    "irq_resched_count" "RESCHEDULE" true;
+    "irq_call_count" "CALL_FUNCTION" true;
+    "irq_tlb_count" "TLB" false;
+    "irq_thermal_count" "THERMAL_APIC" true;
+    "irq_threshold_count" "THRESHOLD_APIC" true;
+    "irq_deferred_error_count" "DEFERRED_ERROR" false;
+    "" "MCE_EXCEPTION" true;
+    "" "MCE_POLL" true;
+    "irq_hv_callback_count" "HYPERVISOR_CALLBACK" true;
+    "irq_hv_reenlightenment_count" "HYPERV_REENLIGHTENMENT" true;
+    "hyperv_stimer0_count" "HYPERV_STIMER0" true;
+    "kvm_posted_intr_ipis" "POSTED_INTR" false;
+    "kvm_posted_intr_nested_ipis" "POSTED_INTR_NESTED" false;
+    "kvm_posted_intr_wakeup_ipis" "POSTED_INTR_WAKEUP" false;
+    "perf_guest_mediated_pmis" "PERF_GUEST_MEDIATED_PMI" false;
+    "" "PIC_APIC_ERROR" true;
+    "" "IOAPIC_MISROUTED" false;
+};
 
-const ARCH_COUNTS: &[ArchCount] = &[
-    arch("NMI", "__nmi_count", "IRQ_COUNT_NMI", true),
-    arch("LOC", "apic_timer_irqs", "IRQ_COUNT_APIC_TIMER", true),
-    arch("SPU", "irq_spurious_count", "IRQ_COUNT_SPURIOUS", true),
-    arch("PMI", "apic_perf_irqs", "IRQ_COUNT_APIC_PERF", true),
-    arch("IWI", "apic_irq_work_irqs", "IRQ_COUNT_IRQ_WORK", true),
-    arch(
-        "RTR",
-        "icr_read_retry_count",
-        "IRQ_COUNT_ICR_READ_RETRY",
-        true,
-    ),
-    arch(
-        "PLT",
-        "x86_platform_ipis",
-        "IRQ_COUNT_X86_PLATFORM_IPI",
-        true,
-    ),
-    arch("RES", "irq_resched_count", "IRQ_COUNT_RESCHEDULE", true),
-    arch("CAL", "irq_call_count", "IRQ_COUNT_CALL_FUNCTION", true),
-    arch("TLB", "irq_tlb_count", "IRQ_COUNT_TLB", false),
-    arch("TRM", "irq_thermal_count", "IRQ_COUNT_THERMAL_APIC", true),
-    arch(
-        "THR",
-        "irq_threshold_count",
-        "IRQ_COUNT_THRESHOLD_APIC",
-        true,
-    ),
-    arch(
-        "DFR",
-        "irq_deferred_error_count",
-        "IRQ_COUNT_DEFERRED_ERROR",
-        false,
-    ),
-    arch("MCE", "", "IRQ_COUNT_MCE_EXCEPTION", true),
-    arch("MCP", "", "IRQ_COUNT_MCE_POLL", true),
-    arch(
-        "HYP",
-        "irq_hv_callback_count",
-        "IRQ_COUNT_HYPERVISOR_CALLBACK",
-        true,
-    ),
-    arch(
-        "HRE",
-        "irq_hv_reenlightenment_count",
-        "IRQ_COUNT_HYPERV_REENLIGHTENMENT",
-        true,
-    ),
-    arch(
-        "HVS",
-        "hyperv_stimer0_count",
-        "IRQ_COUNT_HYPERV_STIMER0",
-        true,
-    ),
-    arch(
-        "PIN",
-        "kvm_posted_intr_ipis",
-        "IRQ_COUNT_POSTED_INTR",
-        false,
-    ),
-    arch(
-        "NPI",
-        "kvm_posted_intr_nested_ipis",
-        "IRQ_COUNT_POSTED_INTR_NESTED",
-        false,
-    ),
-    arch(
-        "PIW",
-        "kvm_posted_intr_wakeup_ipis",
-        "IRQ_COUNT_POSTED_INTR_WAKEUP",
-        false,
-    ),
-    arch(
-        "VPMI",
-        "perf_guest_mediated_pmis",
-        "IRQ_COUNT_PERF_GUEST_MEDIATED_PMI",
-        false,
-    ),
-    arch("ERR", "", "IRQ_COUNT_PIC_APIC_ERROR", true),
-    arch("MIS", "", "IRQ_COUNT_IOAPIC_MISROUTED", false),
-];
-
-/// What a row of `/proc/interrupts` that is not an interrupt's prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ArchRow {
-    /// A word of `irq_cpustat_t`.
-    Word(usize),
-    MceException,
-    McePoll,
+/// The enumerators of the places in `counts`.
+pub(super) fn constants() -> impl Iterator<Item = &'static str> {
+    COUNTS.iter().map(|&(_, constant, _)| constant)
 }
 
 /// The words of `irq_cpustat_t` that the sum in `/proc/stat` takes in.
 pub(super) fn summed(types: &KernelTypes, bytes: u32) -> Vec<usize> {
-    let all = types.offset("irq_cpustat_t", "counts").is_some();
-    ARCH_COUNTS
-        .iter()
-        .filter(|count| all || count.summed)
-        .filter_map(|count| word(types, bytes, count))
-        .collect()
-}
-
-/// Where the rows of `/proc/interrupts` come from.
-pub(super) fn rows(types: &KernelTypes, bytes: u32) -> Vec<(&'static str, ArchRow)> {
-    let words = ARCH_COUNTS
-        .iter()
-        .filter_map(|count| Some((count.row, ArchRow::Word(word(types, bytes, count)?))));
-    let checks = [("MCE", ArchRow::MceException), ("MCP", ArchRow::McePoll)];
-    words.chain(checks).collect()
-}
-
-fn word(types: &KernelTypes, bytes: u32, count: &ArchCount) -> Option<usize> {
     if !cfg!(target_arch = "x86_64") {
-        return None;
+        return Vec::new();
     }
-    let member = types.offset("irq_cpustat_t", count.member);
-    let word = match (member, types.offset("irq_cpustat_t", "counts")) {
-        (Some(offset), _) => offset as usize / 4,
-        (None, Some(counts)) => counts as usize / 4 + types.constant(count.constant)? as usize,
-        (None, None) => return None,
+    let offset = |member| types.offset("irq_cpustat_t", member);
+    let counts = offset("counts").map(|counts| counts as usize / 4);
+    let word = |member, constant| match (offset(member), counts) {
+        (Some(offset), _) => Some(offset as usize / 4),
+        (None, counts) => Some(counts? + types.constant(constant)? as usize),
     };
-    (word < bytes as usize / 4).then_some(word)
+    COUNTS
+        .iter()
+        .filter(|(.., is_summed)| counts.is_some() || *is_summed)
+        .filter_map(|&(member, constant, _)| word(member, constant))
+        .filter(|&word| word < bytes as usize / 4)
+        .collect()
 }

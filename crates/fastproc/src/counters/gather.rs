@@ -1,9 +1,8 @@
 //! Converts records to values: what `show_stat()` and `vmstat_start()` do with the same numbers.
 
 use super::{
-    arch::ArchRow,
     kinds::{Group, Groups, Scalar, int_of},
-    layout::{Cpu, Run, WANT_COUNTS, WANT_SOFTIRQS, WANT_TIMES},
+    layout::{Cpu, Run},
     object::Slot,
     routes::Routes,
 };
@@ -21,8 +20,7 @@ pub(super) struct Known {
     pub(super) page_size: u64,
 }
 
-/// `/proc/stat` except for the counts by interrupt and `btime`: the parts that `run` was to collect. Returns whether the
-/// number of forks is certain, if it is among them.
+/// `/proc/stat` except for the counts by interrupt and `btime`. Returns whether the number of forks is certain.
 pub(super) fn stat(
     to: &mut MachineStat,
     slot: &Slot,
@@ -30,32 +28,18 @@ pub(super) fn stat(
     routes: &Routes,
     known: &Known,
 ) -> bool {
-    if run.want & WANT_TIMES != 0 {
-        cpu_times(to, slot, routes, known);
-    }
-    let records = || {
-        let records = slot.cpus();
-        routes
-            .possible
-            .iter()
-            .filter_map(|&id| records.get(id as usize))
-    };
-    if run.want & WANT_SOFTIRQS != 0 {
-        to.softirqs.clear();
-        to.softirqs.resize(super::layout::SOFTIRQS, 0);
-        to.softirq = 0;
-        for record in records() {
-            for (sum, &count) in to.softirqs.iter_mut().zip(&record.softirqs) {
-                *sum = sum.wrapping_add(count);
-                to.softirq = to.softirq.wrapping_add(u64::from(count));
-            }
-        }
-    }
-    if run.want & WANT_COUNTS == 0 {
-        return true;
-    }
+    cpu_times(to, slot, routes, known);
+    let possible = routes.possible.iter();
+    let records = possible.filter_map(|&id| slot.cpus().get(id as usize));
+    to.softirqs.clear();
+    to.softirqs.resize(super::layout::SOFTIRQS, 0);
+    to.softirq = 0;
     let (mut intr, mut ctxt, mut blocked) = (0_u64, 0_u64, 0_u32);
-    for record in records() {
+    for record in records {
+        for (sum, &count) in to.softirqs.iter_mut().zip(&record.softirqs) {
+            *sum = sum.wrapping_add(count);
+            to.softirq = to.softirq.wrapping_add(u64::from(count));
+        }
         intr = intr
             .wrapping_add(record.irqs_sum)
             .wrapping_add(u64::from(record.mce_exception))
@@ -124,15 +108,6 @@ fn times(record: &Cpu, routes: &Routes, known: &Known, online: bool) -> CpuTimes
         times.ns[4] = record.iowait_ns / 1000 * 1000;
     }
     times
-}
-
-/// The count of a row of `/proc/interrupts` without an interrupt number.
-pub(super) fn arch_count(record: &Cpu, row: ArchRow) -> u32 {
-    match row {
-        ArchRow::Word(word) => record.arch[word],
-        ArchRow::MceException => record.mce_exception,
-        ArchRow::McePoll => record.mce_poll,
-    }
 }
 
 /// The groups of `/proc/vmstat`, in the order of the text. `huge`: lines that are printed in huge pages.

@@ -1,5 +1,5 @@
-//! The machine-wide counters: `/proc/stat`, `/proc/vmstat`, `/proc/softirqs`, `/proc/interrupts` from the kernel's
-//! own structures, in one run, and rendered to the kernel's own bytes.
+//! The machine-wide counters: `/proc/stat` and `/proc/vmstat` from the kernel's own structures, in one run, and rendered
+//! to the kernel's own bytes.
 //!
 //! ```no_run
 //! use fastproc::counters::{Counters, Want};
@@ -37,7 +37,6 @@ mod descriptors;
 mod error;
 mod forks;
 mod gather;
-mod interrupts;
 mod kept_file;
 mod kinds;
 mod layout;
@@ -87,10 +86,6 @@ bitflags! {
         const STAT = 1 << 0;
         /// `/proc/vmstat`.
         const VMSTAT = 1 << 1;
-        /// Only the CPU times of `/proc/stat`.
-        const CPU_TIMES = 1 << 2;
-        /// Only the softirqs of `/proc/stat`.
-        const SOFTIRQS = 1 << 3;
     }
 }
 
@@ -265,10 +260,6 @@ impl Shared {
         } else {
             Err(crate::base::error::Error::Forked.into())
         }
-    }
-
-    fn check_interval(&self) -> Duration {
-        Duration::from_nanos(self.check_interval_ns.load(Ordering::Relaxed))
     }
 }
 

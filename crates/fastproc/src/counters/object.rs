@@ -8,7 +8,7 @@ use std::{
 use super::{
     Error,
     forks::{Forks, WORDS},
-    layout::{Block, Config, Cpu, IRQ_ROWS, Irq, IrqWords, Located, MAX_NODES, Place, Run},
+    layout::{Block, Config, Cpu, Irq, Located, MAX_NODES, Place, Run},
 };
 use crate::kernel::{KernelTypes, Loader, Mapping, ObjectFile, object_file, run};
 
@@ -41,7 +41,6 @@ impl Shape {
         u64::from(self.cpus) * size_of::<Cpu>() as u64
             + u64::from(self.rows()) * u64::from(self.row_words) * 8
             + u64::from(self.max_irqs) * size_of::<Irq>() as u64
-            + u64::from(IRQ_ROWS) * (u64::from(self.cpus) * 4 + size_of::<IrqWords>() as u64)
     }
 }
 
@@ -62,7 +61,6 @@ pub(super) struct Object {
     collect: OwnedFd,
     collect_first: OwnedFd,
     walk_irqs: OwnedFd,
-    read_irq_rows: OwnedFd,
     locate: OwnedFd,
     find_nodes: OwnedFd,
     config: Mapping<Config>,
@@ -74,8 +72,6 @@ pub(super) struct Object {
     rows: Mapping<u64>,
     irqs: Mapping<Irq>,
     hot: Mapping<u64>,
-    irq_rows: Mapping<u32>,
-    irq_words: Mapping<IrqWords>,
     forks: Forks,
     located: Mapping<Located>,
     nodes: Mapping<u64>,
@@ -102,7 +98,6 @@ impl Object {
             arch_bytes,
         } = shape;
         let rows = slots * shape.rows();
-        let irq_rows = slots * IRQ_ROWS;
         let mut loader = Loader::open(&OBJECT, types)?;
         loader.set("may_cast", &u8::from(loads.cast))?;
         loader.set("may_probe", &u8::from(loads.probe))?;
@@ -110,7 +105,6 @@ impl Object {
         loader.set("row_bytes", &(row_words * 8))?;
         loader.set("arch_bytes", &arch_bytes)?;
         loader.set_value_size("rows", row_words * 8)?;
-        loader.set_value_size("irq_rows", irq_row_words(cpus) * 4)?;
         for (map, len) in [
             ("places", cpus),
             ("anchors", cpus),
@@ -122,8 +116,6 @@ impl Object {
             ("rows", rows),
             ("irqs", slots * max_irqs),
             ("hot", slots * max_hot),
-            ("irq_rows", irq_rows),
-            ("irq_words", irq_rows),
         ] {
             loader.set_len(map, len)?;
         }
@@ -138,7 +130,6 @@ impl Object {
             collect: loaded.program("collect")?,
             collect_first: loaded.program("collect_first")?,
             walk_irqs: loaded.program("walk_irqs")?,
-            read_irq_rows: loaded.program("read_irq_rows")?,
             locate: loaded.program("locate")?,
             find_nodes: loaded.program("find_nodes")?,
             config: loaded.map("config", 1)?,
@@ -150,8 +141,6 @@ impl Object {
             rows: loaded.map("rows", rows * row_words)?,
             irqs: loaded.map("irqs", slots * max_irqs)?,
             hot: loaded.map("hot", slots * max_hot)?,
-            irq_rows: loaded.map("irq_rows", irq_rows * irq_row_words(cpus))?,
-            irq_words: loaded.map("irq_words", irq_rows)?,
             forks: Forks::new(loaded.map("forks", cpus * WORDS as u32)?, cpus),
             located: loaded.map("located", 1)?,
             nodes: loaded.map("nodes", MAX_NODES)?,
@@ -232,10 +221,6 @@ impl Object {
     }
 }
 
-fn irq_row_words(cpus: u32) -> u32 {
-    cpus.next_multiple_of(2)
-}
-
 /// One reader's records.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -263,19 +248,6 @@ impl Slot {
         let failed = run(self.object.walk_irqs.as_fd(), &mut [self.index])?;
         let run = self.object.runs.load(self.index as usize);
         Ok((failed == 0).then_some(run))
-    }
-
-    /// Counts by CPU of up to [`IRQ_ROWS`] descriptors.
-    pub(super) fn read_irq_rows(&mut self, first: u32, count: u32) -> Result<(), Error> {
-        match run(
-            self.object.read_irq_rows.as_fd(),
-            &mut [self.index, first, count],
-        )? {
-            0 => Ok(()),
-            _ => Err(Error::NotFound {
-                what: "a row of the table of interrupts",
-            }),
-        }
     }
 
     /// The records by CPU number.
@@ -322,20 +294,6 @@ impl Slot {
             self.object
                 .hot
                 .slice_mut((self.index * max_hot) as usize, max_hot as usize)
-        }
-    }
-
-    pub(super) fn irq_row(&self, row: u32) -> (&IrqWords, &[u32]) {
-        let cpus = self.object.shape.cpus;
-        let index = self.index * IRQ_ROWS + row;
-        // SAFETY: as for `cpus`.
-        unsafe {
-            let words = self.object.irq_words.slice(index as usize, 1);
-            let counts = self
-                .object
-                .irq_rows
-                .slice((index * irq_row_words(cpus)) as usize, cpus as usize);
-            (&words[0], counts)
         }
     }
 }

@@ -14,10 +14,9 @@ use super::{
     clock::{self, BootTime},
     descriptors::Outcome,
     gather,
-    interrupts::InterruptRows,
     kept_file::KeptFile,
     kinds::Scalar,
-    layout::{Run, WANT_SOFTIRQS, WANT_STAT, WANT_TIMES, WANT_VM},
+    layout::{Run, WANT_STAT, WANT_VM},
     report::WhyText,
     sample::Sample,
     shared::{Kernel, Plan, SlotState, lock},
@@ -25,7 +24,6 @@ use super::{
 };
 use crate::text::{
     machine_stat::{self, MachineStat},
-    softirqs::{self, Softirqs},
     vmstat::{self, VmStat},
 };
 
@@ -84,9 +82,6 @@ pub struct Reader {
     scratch: [Sample; 3],
     stat_text: machine_stat::Renderer,
     vmstat_text: vmstat::Renderer,
-    softirqs: Option<Softirqs>,
-    softirqs_text: softirqs::Renderer,
-    interrupts: InterruptRows,
     files: Vec<(MachineFile, KeptFile)>,
     since_check: u32,
     checked_ns: u64,
@@ -125,9 +120,6 @@ impl Reader {
             scratch: Default::default(),
             stat_text: machine_stat::Renderer::default(),
             vmstat_text: vmstat::Renderer::default(),
-            softirqs: None,
-            softirqs_text: softirqs::Renderer::default(),
-            interrupts: InterruptRows::default(),
             files: Vec::new(),
             since_check: 0,
             checked_ns: 0,
@@ -240,7 +232,7 @@ impl Reader {
             return Ok(());
         }
         sample.taken = Duration::from_nanos(clock::monotonic_ns());
-        if want.intersects(Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS) {
+        if want.contains(Want::STAT) {
             self.irqs_generation = 0;
             sample.irqs_taken = sample.taken;
             sample.stat.parse_into(self.stat_file()?)?;
@@ -263,18 +255,8 @@ impl Reader {
         let mut state = lock(&kernel.slots[self.slot]);
         let SlotState { slot, descriptors } = &mut *state;
         let intr_from_text = plan.stat[plan.stat_line(StatLine::Intr)].is_from_text();
-        let mut parts = 0;
-        for (flag, part) in [
-            (Want::STAT, WANT_STAT),
-            (Want::CPU_TIMES, WANT_TIMES),
-            (Want::SOFTIRQS, WANT_SOFTIRQS),
-        ] {
-            if want.contains(flag) {
-                parts |= part;
-            }
-        }
-        let wants_stat = parts != 0;
-        let wants_irqs = want.contains(Want::STAT) && irqs != Irqs::Keep && !intr_from_text;
+        let wants_stat = want.contains(Want::STAT);
+        let wants_irqs = wants_stat && irqs != Irqs::Keep && !intr_from_text;
         let mut forks_known = true;
         let mut read_ns = 0;
         let mut attempts = 0;
@@ -282,7 +264,7 @@ impl Reader {
             attempts += 1;
             let mut run = Run::default();
             if wants_stat {
-                run.want |= parts;
+                run.want |= WANT_STAT;
                 run.scalars_wanted |= plan.routes.scalars & Scalar::STAT;
             }
             if want.contains(Want::VMSTAT) {
@@ -302,7 +284,7 @@ impl Reader {
             }
             let run = slot.collect(run)?;
             let stale = wants_irqs && descriptors.take(slot, &run) == Outcome::Stale;
-            let torn = parts & WANT_TIMES != 0 && slot.cpus().iter().any(|cpu| cpu.torn != 0);
+            let torn = wants_stat && slot.cpus().iter().any(|cpu| cpu.torn != 0);
             if attempts >= 8 && stale {
                 return Ok(Gathered::NoIrqs);
             }

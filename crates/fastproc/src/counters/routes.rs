@@ -6,9 +6,7 @@ use std::{
 };
 
 use super::{
-    Error,
-    arch::{self, ArchRow},
-    cpus,
+    Error, arch, cpus,
     kinds::{Group, Groups, Scalar, int_of},
     layout::{Block, Config, Located, MAX_NODES, NUMA_EVENTS, Place, Run, SCALARS},
     object::{Loads, Object, Shape, Slot},
@@ -37,7 +35,6 @@ pub(super) struct Routes {
     pub(super) softirqs: bool,
     /// Words of `irq_cpustat_t` in the interrupts' sum.
     pub(super) arch: Vec<usize>,
-    pub(super) arch_rows: Vec<(&'static str, ArchRow)>,
     /// Whether these include error interrupts, which have no counter of their own.
     pub(super) errors_counted: bool,
     /// Whether idle times are in `kernel_cpustat`, and printed without rounding: from 7.0 on.
@@ -240,7 +237,6 @@ impl Survey {
             arch: arch::summed(&self.types, self.shape.arch_bytes),
             errors_counted: self.types.constant("IRQ_COUNT_PIC_APIC_ERROR").is_some(),
             idle_in_cpustat: self.types.offset("kernel_cpustat", "idle_elapse").is_some(),
-            arch_rows: arch::rows(&self.types, self.shape.arch_bytes),
             irqs: located.irq_dir != 0,
             scalars,
             groups: self.groups,

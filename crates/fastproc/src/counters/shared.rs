@@ -58,15 +58,14 @@ pub(super) struct FromText {
     pub(super) vmstat: Vec<usize>,
     /// Lines of vmstat that the kernel calculates. They are kept for a while, so they count neither as whole nor as partly.
     pub(super) computed: Vec<usize>,
-    /// Of which files, or parts of them, all lines come from the text.
+    /// Of which files all lines come from the text.
     pub(super) whole: Want,
     /// Of which at least one line does.
     pub(super) partly: Want,
 }
 
 impl FromText {
-    /// `stat`: `cpu`, one for each of the online CPUs, then [`StatLine::ALL`].
-    fn of(stat: &[Line], vmstat: &[Line], online: usize) -> Self {
+    fn of(stat: &[Line], vmstat: &[Line]) -> Self {
         let places = |lines: &[Line], is: fn(&Line) -> bool| {
             let lines = lines.iter().enumerate().filter(|(_, line)| is(line));
             lines.map(|(at, _)| at).collect()
@@ -79,12 +78,7 @@ impl FromText {
             whole: Want::empty(),
             partly: Want::empty(),
         };
-        for (part, lines) in [
-            (Want::STAT, stat),
-            (Want::CPU_TIMES, &stat[..=online]),
-            (Want::SOFTIRQS, &stat[stat.len() - 1..]),
-            (Want::VMSTAT, vmstat),
-        ] {
+        for (part, lines) in [(Want::STAT, stat), (Want::VMSTAT, vmstat)] {
             found.whole.set(part, lines.iter().all(is_read));
             found.partly.set(part, lines.iter().any(is_read));
         }
@@ -114,7 +108,7 @@ impl Plan {
         let stat = stat_lines(&routes, &[]);
         Self {
             version: 0,
-            from_text: FromText::of(&stat, &vmstat, routes.online.len()),
+            from_text: FromText::of(&stat, &vmstat),
             stat,
             vmstat,
             huge: thp.into_iter().filter_map(position).collect(),
@@ -292,7 +286,7 @@ impl Kernel {
     }
 
     pub(super) fn publish(&self, mut plan: Plan) -> Arc<Plan> {
-        plan.from_text = FromText::of(&plan.stat, &plan.vmstat, plan.routes.online.len());
+        plan.from_text = FromText::of(&plan.stat, &plan.vmstat);
         let mut current = lock(&self.plan);
         plan.version = current.version + 1;
         let plan = Arc::new(plan);

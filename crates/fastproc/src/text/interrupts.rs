@@ -1,10 +1,7 @@
 //! `/proc/interrupts`: interrupts by number, or by the architecture's name, and CPU. See `show_interrupts()` in
 //! `kernel/irq/proc.c` and `arch_show_interrupts()`.
 
-use super::{
-    lines::{Source, digits, words},
-    numbers::Numbers,
-};
+use super::lines::{Source, digits, words};
 use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/interrupts";
@@ -98,50 +95,5 @@ impl Interrupts {
         self.rows
             .iter()
             .find(|row| row.label.trim_ascii() == label.as_bytes())
-    }
-}
-
-/// The text of `/proc/interrupts`, kept from one rendering to the next.
-#[derive(Clone, Debug, Default)]
-pub struct Renderer {
-    numbers: Numbers,
-}
-
-impl Renderer {
-    /// The text that was rendered last.
-    pub fn text(&self) -> &[u8] {
-        self.numbers.text()
-    }
-
-    /// Renders the text completely, if its rows differ from those of the last rendering.
-    pub fn render(&mut self, interrupts: &Interrupts) -> &[u8] {
-        self.numbers.write(|to| {
-            to.bytes(&vec![b' '; interrupts.indent]);
-            for &cpu in &interrupts.cpus {
-                to.cpu_heading(cpu);
-            }
-            to.puts("\n");
-            for row in &interrupts.rows {
-                to.bytes(&row.label);
-                to.puts(":");
-                let mut gap = gap(&row.label, interrupts.indent);
-                for &count in &row.counts {
-                    to.number_width(gap, u64::from(count), COLUMN - 1);
-                    gap = " ";
-                }
-                to.bytes(&row.rest);
-                to.puts("\n");
-            }
-        });
-        self.numbers.text()
-    }
-
-    /// Renders the text with the same rows and other counts: only changed numbers are written.
-    pub fn rerender(&mut self, interrupts: &Interrupts) -> &[u8] {
-        let counts = interrupts.rows.iter().flat_map(|row| &row.counts);
-        for (at, &count) in counts.enumerate() {
-            self.numbers.set(at, u64::from(count));
-        }
-        self.numbers.text()
     }
 }

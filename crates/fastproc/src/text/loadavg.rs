@@ -1,8 +1,6 @@
 //! `/proc/loadavg`: how many threads ran or waited for a disk, on average. See `loadavg_proc_show()` in
 //! `fs/proc/loadavg.c`.
 
-use seqtext::SeqBuf;
-
 use super::lines::{Source, digits};
 use crate::base::error::parse::ParseError;
 
@@ -58,20 +56,5 @@ impl LoadAvg {
             None => Ok(load),
             Some(_) => Err(unknown()),
         }
-    }
-
-    /// Appends the text.
-    pub fn render(&self, to: &mut Vec<u8>) {
-        let mut memory = [0; 160];
-        let mut buf = SeqBuf::new(&mut memory);
-        for load in self.hundredths {
-            super::uptime::put_hundredths(&mut buf, load);
-            buf.putc(b' ');
-        }
-        buf.put_decimal_ull("", u64::from(self.running));
-        buf.put_decimal_ull("/", u64::from(self.threads));
-        buf.put_decimal_ll(" ", i64::from(self.last_pid));
-        buf.putc(b'\n');
-        to.extend_from_slice(buf.text().unwrap_or_default());
     }
 }

@@ -1,4 +1,4 @@
-//! The files of `/proc`: parsed into records, and rendered from records to the same bytes that the kernel prints.
+//! The files of `/proc`: parsed, and those that have records or counters rendered to the same bytes that the kernel prints.
 //!
 //! The renderers of the machine-wide files keep their text, and rewrite only the numbers that changed since the
 //! last rendering.

@@ -34,28 +34,6 @@ impl Writer<'_> {
         self.buf.puts(text);
     }
 
-    pub(super) fn bytes(&mut self, text: &[u8]) {
-        self.buf.write(text);
-    }
-
-    /// `%*s`
-    pub(super) fn right(&mut self, text: &str, width: usize) {
-        for _ in text.len()..width {
-            self.buf.putc(b' ');
-        }
-        self.buf.puts(text);
-    }
-
-    /// `CPU%-8d`
-    pub(super) fn cpu_heading(&mut self, cpu: u32) {
-        self.buf.puts("CPU");
-        let before = self.buf.count();
-        self.buf.put_decimal_ull("", u64::from(cpu));
-        for _ in self.buf.count() - before..8 {
-            self.buf.putc(b' ');
-        }
-    }
-
     /// A number that does not change, like the words.
     pub(super) fn fixed(&mut self, n: u64) {
         self.buf.put_decimal_ull("", n);

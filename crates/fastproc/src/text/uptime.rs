@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use seqtext::SeqBuf;
-
 use super::lines::{Source, digits};
 use crate::base::error::parse::ParseError;
 
@@ -41,31 +39,6 @@ impl Uptime {
             Some(_) => Err(unknown()),
         }
     }
-
-    /// Appends the text.
-    pub fn render(&self, to: &mut Vec<u8>) {
-        let mut memory = [0; 80];
-        let mut buf = SeqBuf::new(&mut memory);
-        let hundredths = |time: Duration| {
-            time.as_secs()
-                .saturating_mul(100)
-                .saturating_add(u64::from(time.subsec_millis() / 10))
-        };
-        put_hundredths(&mut buf, hundredths(self.up));
-        buf.putc(b' ');
-        put_hundredths(&mut buf, hundredths(self.idle));
-        buf.putc(b'\n');
-        to.extend_from_slice(buf.text().unwrap_or_default());
-    }
-}
-
-/// `%lu.%02lu`
-pub(super) fn put_hundredths(buf: &mut SeqBuf<'_>, hundredths: u64) {
-    let fraction = hundredths % 100;
-    buf.put_decimal_ull("", hundredths / 100);
-    buf.putc(b'.');
-    buf.putc(b'0' + (fraction / 10) as u8);
-    buf.putc(b'0' + (fraction % 10) as u8);
 }
 
 pub(super) fn hundredths(word: &[u8]) -> Option<u64> {

@@ -30,9 +30,6 @@ impl Reader {
         {
             from_text |= Want::STAT;
         }
-        if from_text.contains(Want::STAT) {
-            from_text |= want & (Want::CPU_TIMES | Want::SOFTIRQS);
-        }
         if want.contains(Want::VMSTAT) && self.are_computed_lines_due(plan) {
             from_text |= Want::VMSTAT;
         }
@@ -53,9 +50,8 @@ impl Reader {
         forks_known: bool,
         sample: &mut Sample,
     ) -> Result<(), Error> {
-        let stat = Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS;
         let unproven = (!forks_known).then(|| plan.stat_line(StatLine::Processes));
-        if unproven.is_some() || want.intersects(stat) && !plan.from_text.stat.is_empty() {
+        if unproven.is_some() || want.contains(Want::STAT) && !plan.from_text.stat.is_empty() {
             self.read_stat(None)?;
             let text = &self.text_stat;
             if text.cpus.len() == sample.stat.cpus.len() {

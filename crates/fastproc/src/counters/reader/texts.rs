@@ -4,13 +4,8 @@ use std::sync::Arc;
 
 use super::Reader;
 use crate::{
-    counters::{
-        Error, MachineFile, Want,
-        kept_file::KeptFile,
-        layout::SOFTIRQS,
-        shared::{Plan, lock},
-    },
-    text::{machine_stat::Moved, softirqs::Softirqs},
+    counters::{Error, MachineFile, Want, kept_file::KeptFile},
+    text::machine_stat::Moved,
 };
 
 impl Reader {
@@ -81,10 +76,8 @@ impl Reader {
         match file {
             MachineFile::Stat => self.stat(),
             MachineFile::Vmstat => self.vmstat(),
-            MachineFile::Softirqs => self.softirqs(),
-            MachineFile::Interrupts => self.interrupts(),
             MachineFile::Mtab => self.kept(file).read_watched(),
-            _ => self.file(file),
+            _ => self.kept(file).read(),
         }
     }
 
@@ -106,84 +99,5 @@ impl Reader {
             self.files.len() - 1
         });
         &mut self.files[at].1
-    }
-
-    fn file(&mut self, file: MachineFile) -> Result<&[u8], Error> {
-        self.kept(file).read()
-    }
-
-    fn softirqs(&mut self) -> Result<&[u8], Error> {
-        let shared = Arc::clone(&self.shared);
-        let Some(kernel) = &shared.kernel else {
-            return self.file(MachineFile::Softirqs);
-        };
-        let plan = self.current_plan(kernel);
-        if plan.from_text.partly.contains(Want::SOFTIRQS) {
-            return self.file(MachineFile::Softirqs);
-        }
-        if self.softirqs.is_none() {
-            // names and columns, once
-            let text = self.file(MachineFile::Softirqs)?.to_vec();
-            let parsed = Softirqs::parse(&text)?;
-            let same = parsed.cpus == plan.routes.possible && parsed.names.len() == SOFTIRQS;
-            if !same || self.softirqs_text.render(&parsed) != text {
-                return self.file(MachineFile::Softirqs);
-            }
-            self.softirqs = Some(parsed);
-        }
-        self.collect(Want::SOFTIRQS)?;
-        if let Some(softirqs) = &mut self.softirqs {
-            let state = lock(&kernel.slots[self.slot]);
-            let records = state.slot.cpus();
-            let columns = softirqs.cpus.len();
-            for (column, &cpu) in softirqs.cpus.iter().enumerate() {
-                for kind in 0..SOFTIRQS {
-                    softirqs.counts[kind * columns + column] = records[cpu as usize].softirqs[kind];
-                }
-            }
-            drop(state);
-            return Ok(self.softirqs_text.render(softirqs));
-        }
-        self.file(MachineFile::Softirqs)
-    }
-
-    fn interrupts(&mut self) -> Result<&[u8], Error> {
-        let shared = Arc::clone(&self.shared);
-        let Some(kernel) = &shared.kernel else {
-            return self.file(MachineFile::Interrupts);
-        };
-        let plan = self.current_plan(kernel);
-        if plan.from_text.partly.contains(Want::STAT) || self.interrupts.given_up() {
-            return self.file(MachineFile::Interrupts);
-        }
-        self.collect(Want::STAT)?;
-        if self.irqs_generation == 0 {
-            // That came from the text.
-            return self.file(MachineFile::Interrupts);
-        }
-        let mut rows = std::mem::take(&mut self.interrupts);
-        let result = {
-            let mut state = lock(&kernel.slots[self.slot]);
-            let oldest = self.sample.taken.saturating_sub(shared.check_interval());
-            rows.update(
-                &mut state,
-                &self.plan_or(&plan),
-                self.sample.taken,
-                oldest,
-                self.kept(MachineFile::Interrupts),
-            )
-        };
-        self.interrupts = rows;
-        if result? {
-            Ok(self.interrupts.text())
-        } else {
-            self.file(MachineFile::Interrupts)
-        }
-    }
-
-    fn plan_or(&self, plan: &Arc<Plan>) -> Arc<Plan> {
-        self.plan
-            .as_ref()
-            .map_or_else(|| Arc::clone(plan), Arc::clone)
     }
 }
