@@ -5,6 +5,7 @@ use std::{
     os::unix::net::UnixStream,
     path::PathBuf,
     process::ExitCode,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -147,6 +148,11 @@ const FIELDS: Fields = Fields::CPU
 /// Parts of a row group, which covers a quarter of an hour, cover whole intervals.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// After the final look the recorder looks again and again, until the kernel has released all processes that had ended
+/// before it, and their exits are known. It does not wait longer than this.
+const PATIENCE: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(20);
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.interval > LONGEST {
@@ -211,9 +217,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let until = args.duration.map(|duration| Instant::now() + duration);
     let mut has_failed = false;
-    let mut goes_on = true;
-    while goes_on {
-        goes_on = wait(&session, &ends, until)?;
+    let mut ended: Option<Instant> = None;
+    loop {
+        match ended {
+            None if wait(&session, &ends, until)? => {}
+            None => ended = Some(Instant::now()),
+            Some(_) => thread::sleep(AGAIN),
+        }
+        let goes_on = ended.is_none();
         let moment = Moment::now();
         if goes_on && !session.is_due(moment) {
             continue;
@@ -248,8 +259,15 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         for line in session.take_told() {
             say(&line);
         }
+        if ended.is_some_and(|ended| ended.elapsed() > PATIENCE || !collector.awaits_exits()) {
+            break;
+        }
     }
-    let is_written = session.finish("it was told to end");
+    let is_written = session.finish(if collector.awaits_exits() {
+        "it was told to end; some processes that ended have no exit, because the kernel had not released them"
+    } else {
+        "it was told to end"
+    });
     for line in session.take_told() {
         say(&line);
     }

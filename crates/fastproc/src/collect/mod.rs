@@ -197,6 +197,15 @@ impl Collector {
         self.exits_refused.as_ref()
     }
 
+    /// Whether a process had ended before the last snapshot, and the kernel has not released it yet: its exit comes with a
+    /// later snapshot. Mostly that takes some milliseconds. Always false if a service records exits.
+    pub fn awaits_exits(&self) -> bool {
+        let (backlog, last) = (self.exits.as_ref(), self.latest());
+        backlog
+            .zip(last)
+            .is_some_and(|(backlog, last)| backlog.awaits(&last))
+    }
+
     /// Facts about this machine.
     pub fn host(&self) -> &Host {
         &self.host

@@ -12,7 +12,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Event, Exits, programs::Programs, queue::ExitQueue};
+use super::{
+    Event, Exits,
+    programs::Programs,
+    queue::{self, ExitQueue},
+};
 use crate::snapshot::exit::Exit;
 use crate::{
     base::error::Error,
@@ -115,6 +119,13 @@ impl Backlog {
             let all = state.exits.lost() + state.dropped;
             Ok(all - mem::replace(lost, all))
         })
+    }
+
+    /// Whether a process had ended before the last snapshot, and its exit is not taken yet.
+    pub(crate) fn awaits(&self, last: &Snapshot<'_>) -> bool {
+        let state = self.shared.lock();
+        let mut ended = state.exits.awaited().chain(&state.gathered);
+        ended.any(|exit| !queue::is_later(exit, last))
     }
 
     /// The exits that were taken last.

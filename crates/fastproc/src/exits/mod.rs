@@ -258,6 +258,11 @@ impl Exits {
         Ok(())
     }
 
+    /// Processes that have ended, and whose exit may still come.
+    fn awaited(&self) -> impl Iterator<Item = &Exit> {
+        self.pending.ended()
+    }
+
     /// Waits until there is much to read, or anything at all with [`Builder::at_once`], but not longer than
     /// `timeout`. Returns whether there is something to read.
     ///

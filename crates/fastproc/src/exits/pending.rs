@@ -108,6 +108,12 @@ impl Pending {
         Some(())
     }
 
+    /// Processes that have ended, and may still get their last record.
+    pub(super) fn ended(&self) -> impl Iterator<Item = &Exit> {
+        let ended = self.ended.values().filter(|ended| !ended.given_up);
+        ended.map(|ended| &ended.exit)
+    }
+
     /// Reports processes that were released without a record, with the values at their end: the ring had no
     /// room for the record, or the kernel did not run the program.
     pub(super) fn give_up(&mut self, each: &mut impl FnMut(Event<'_>)) {

@@ -49,13 +49,8 @@ impl ExitQueue {
             self.exits.push(exit);
         }
         let (held, lines) = (&mut self.held, &self.lines);
-        let end_ns = snapshot.stats().kernel_end_ns();
         self.exits.retain(|exit| {
-            let is_there = snapshot
-                .get(exit.pid)
-                .is_some_and(|process| is_same_start(process.identity().start_ns, exit.start_ns));
-            // On a busy machine the exits of a snapshot may be taken long after it.
-            let is_later = is_there || exit.end_ns.is_some_and(|at_ns| at_ns > end_ns);
+            let is_later = is_later(exit, snapshot);
             if is_later {
                 let line = exit.line(lines);
                 held.push(Held {
@@ -77,6 +72,16 @@ impl ExitQueue {
         };
         (ends, self.lost)
     }
+}
+
+/// Whether an exit belongs to a later snapshot.
+pub(super) fn is_later(exit: &Exit, snapshot: &Snapshot<'_>) -> bool {
+    let is_there = snapshot
+        .get(exit.pid)
+        .is_some_and(|process| is_same_start(process.identity().start_ns, exit.start_ns));
+    // On a busy machine the exits of a snapshot may be taken long after it.
+    let end_ns = snapshot.stats().kernel_end_ns();
+    is_there || exit.end_ns.is_some_and(|at_ns| at_ns > end_ns)
 }
 
 #[cfg(test)]
