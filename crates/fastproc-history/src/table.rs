@@ -357,8 +357,9 @@ pub static EVENTS: LazyLock<Table> = LazyLock::new(|| Table {
     meaning: "Something that a reader of the other tables has to know.",
     columns: columns(
         &[
-            ("event", Text, "`started`, `stopped`, `blind` (nothing was recorded), `clock` (it jumped), `slept`, `damaged`, `dropped` (the \
-                 oldest, to make room), `failed` (to write), `left_out` (exits of a user who had too many)."),
+            ("event", Text, "`started`, `stopped`, `cut_off` (the run before wrote no end), `blind` (nothing was recorded), `clock` (it \
+                 jumped), `slept`, `damaged`, `dropped` (the oldest, to make room), `failed` (to write), `left_out` (of a user who had \
+                 too much)."),
             ("since", Time, "Its beginning, if it lasted."),
             ("until", Time, "Its end, if it lasted."),
             ("detail", Text, "In words."),

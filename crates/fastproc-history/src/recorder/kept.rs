@@ -116,6 +116,7 @@ impl Kept {
             }
         }
         let mut told = Vec::new();
+        told.extend(kept.cut_off(now)?);
         let earlier = kept.folder.host()?;
         if let Some(earlier) = earlier.filter(|host| **host != *kept.host) {
             let host = std::mem::replace(&mut kept.host, earlier.into());
@@ -132,6 +133,28 @@ impl Kept {
             taken.add(entry.from * SECOND, entry.to * SECOND);
         }
         Ok((kept, taken, told))
+    }
+
+    /// Tells at this second if the run before did not write its end.
+    fn cut_off(&self, now: i64) -> Result<Option<Event>, Error> {
+        let entries = self.own()?;
+        let events = entries.iter().filter(|entry| *entry.table == *EVENTS.name);
+        let Some(newest) = events.max_by_key(|entry| entry.to) else {
+            return Ok(None);
+        };
+        let read = File::open(self.folder.read(newest)?, &EVENTS)
+            .and_then(|file| file.read(file.groups().saturating_sub(1), &["event"]));
+        // Of a damaged one others tell.
+        let last = read
+            .ok()
+            .and_then(|rows| rows.texts("event").last()?.clone());
+        let until = entries.iter().map(|entry| entry.to).max();
+        Ok(last.filter(|event| **event != *"stopped").map(|_| Event {
+            event: "cut_off",
+            since: until.map(|until| until * SECOND),
+            until: Some(now * SECOND),
+            detail: "the run before wrote no more: it was killed, the machine went down, or the disk took nothing".into(),
+        }))
     }
 
     /// The files of this host.

@@ -298,6 +298,48 @@ fn a_part_whose_write_failed_leaves_no_file() {
 }
 
 #[test]
+fn the_next_run_tells_that_the_end_of_the_one_before_was_not_written() {
+    let folder = TestFolder::new("history-cut");
+    let run = |seconds: std::ops::Range<i64>, obstacle: bool| {
+        let mut taken = None;
+        wait_until("the thread of the run before ends", || {
+            taken = take(&folder, bounds(), START + seconds.start).ok();
+            taken.is_some()
+        });
+        let (kept, taken, told) = taken.expect("nobody else is there");
+        let second = std::time::Duration::from_secs(1);
+        let session = Session::new(kept, "boot", second, taken, told.clone());
+        let mut session = session.expect("a thread");
+        for second in seconds.clone() {
+            let moment = at((START + second) * SECOND);
+            push(&mut session, moment, &[record(1, 5, 0)], &[]);
+        }
+        let begin = START + seconds.start;
+        if obstacle {
+            let is_part = |entry: &Entry| (entry.from, entry.to) == (begin, begin + 5);
+            wait_until("a part", || {
+                read(&folder)
+                    .list()
+                    .is_ok_and(|all| all.iter().any(is_part))
+            });
+            let name = format!("events-{begin}-{}.parquet", START + seconds.end);
+            std::fs::create_dir(folder.join("history/open").join(name)).expect("a folder of ours");
+        }
+        assert_eq!(session.finish("test"), !obstacle);
+        told
+    };
+    assert_eq!(run(0..7, true), []);
+    let told = run(10..12, false);
+    let cut = told.iter().map(|told| (told.event, told.since, told.until));
+    let second = |at: i64| Some((START + at) * SECOND);
+    assert_eq!(
+        cut.collect::<Vec<_>>(),
+        [("cut_off", second(5), second(10))]
+    );
+    assert_eq!(run(20..22, false), []);
+}
+
+#[test]
 fn a_disk_without_room_is_told() {
     let folder = TestFolder::new("history-full");
     let bounds = Bounds {
