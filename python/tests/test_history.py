@@ -22,11 +22,27 @@ FOLDER = "/var/lib/fastproc/history"
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some seconds, as if their hour was over."""
-    folder = tmp_path_factory.mktemp("history")
+    while True:
+        folder = tmp_path_factory.mktemp("history")
+        record(folder)
+        files = list((folder / "open").glob("*.parquet"))
+        # A quarter of an hour has files of its own. Another one rarely begins meanwhile, and not twice.
+        if len({file.name.split("-")[0] for file in files}) == len(files) and not (folder / "host=here").exists():
+            break
+    for file in files:
+        table, begin, _ = file.name.split("-")
+        hour = folder / datetime.fromtimestamp(int(begin), timezone.utc).strftime("host=here/date=%Y-%m-%d/hour=%H")
+        hour.mkdir(parents=True, exist_ok=True)
+        shutil.move(file, hour / f"{table}.parquet")
+    return folder
+
+
+def record(folder: Path) -> None:
+    """Records some seconds, in which a command fails and another one runs."""
     source = "bpf" if PRIVILEGED else "procfs"
-    record = [PROGRAMS / "fastproc", "record", "--source", source, "--leave", "0", "--host", "here", "--waits", folder]
+    arguments = ["record", "--source", source, "--leave", "0", "--host", "here", "--waits", folder]
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    recorder = subprocess.Popen(record)
+    recorder = subprocess.Popen([PROGRAMS / "fastproc", *arguments])
 
     def walks() -> int:
         return len(list((folder / "open").glob("machine-*")))
@@ -39,13 +55,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert recorder.wait() == 0
     busy.kill()
     busy.wait()
-    for file in (folder / "open").glob("*.parquet"):
-        table, begin, _ = file.name.split("-")
-        hour = folder / datetime.fromtimestamp(int(begin), timezone.utc).strftime("host=here/date=%Y-%m-%d/hour=%H")
-        hour.mkdir(parents=True, exist_ok=True)
-        assert not (hour / f"{table}.parquet").exists(), "a recorder that has ended leaves one file a table"
-        shutil.move(file, hour / f"{table}.parquet")
-    return folder
 
 
 def test_its_rows_are_those_of_the_files(history: Path) -> None:
