@@ -41,21 +41,11 @@ pub struct IrqsLatency {
     /// Allow interrupt counts of /proc/stat to be this old, as in 0.5 or 100ms; 0 means always exact.
     #[arg(long, value_name = "DURATION", default_value = "0", value_parser = parse_duration)]
     stat_irqs_latency: Duration,
-
-    /// The same in milliseconds, the form of earlier versions.
-    #[arg(
-        long,
-        value_name = "N",
-        hide = true,
-        conflicts_with = "stat_irqs_latency"
-    )]
-    stat_irqs_latency_ms: Option<u64>,
 }
 
 impl IrqsLatency {
-    /// The age, from either option.
+    /// The age.
     pub fn get(&self) -> Duration {
-        self.stat_irqs_latency_ms
-            .map_or(self.stat_irqs_latency, Duration::from_millis)
+        self.stat_irqs_latency
     }
 }

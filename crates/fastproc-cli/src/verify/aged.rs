@@ -89,10 +89,7 @@ impl Aged {
     }
 
     fn add(&mut self, seen: &Self) {
-        self.counts.compared += seen.counts.compared;
-        self.counts.equal += seen.counts.equal;
-        self.counts.moved += seen.counts.moved;
-        self.counts.wrong += seen.counts.wrong;
+        self.counts = [self.counts, seen.counts].into_iter().sum();
         self.kept += seen.kept;
         self.renewed += seen.renewed;
     }

@@ -28,7 +28,7 @@ use self::{
 };
 use super::{
     Args, again,
-    progress::{Outcome, rounds},
+    progress::{Outcome, rounds, table},
     tally::Counts,
 };
 use crate::{Failure, paragraphs::Counted, privileges};
@@ -115,11 +115,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (count, is_ended) = rounds("cgroups", (args.rounds, BATCH), folders, batch)?;
     let report = comparison.report(args.rounds, cgroups.source(), count);
     args.write(&report, |out| report.print(out, args.verbose, is_ended))?;
-    Ok(if report.wrong == 0 && report.compared > 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(Outcome::code(report.compared, report.wrong))
 }
 
 /// Lists the folders below this one, which may go meanwhile.
@@ -392,7 +388,14 @@ impl Report {
         };
         writeln!(out, "{outcome}")?;
         if verbose {
-            self.print_table(out)?;
+            let rows = self.files.iter().map(|row| {
+                let mut numbers = row.counts.numbers();
+                numbers[2] -= row.in_motion;
+                numbers.insert(3, row.in_motion);
+                (row.file.into(), numbers, "")
+            });
+            let heading = ["compared", "equal", "between", "in motion", "wrong"];
+            table(out, ("file", 22), &heading, rows)?;
         }
         for Example {
             cgroup,
@@ -422,24 +425,5 @@ impl Report {
             self.in_motion,
             super::more(verbose),
         )
-    }
-
-    fn print_table(&self, out: &mut impl io::Write) -> io::Result<()> {
-        let heading = ["compared", "equal", "between", "in motion", "wrong"];
-        let heading = heading.map(|word| format!("{word:>10}")).concat();
-        writeln!(out, "{:<22}{heading}", "file")?;
-        for file in &self.files {
-            let Counts {
-                compared,
-                equal,
-                moved,
-                wrong,
-            } = file.counts;
-            let between = moved - file.in_motion;
-            let numbers = [compared, equal, between, file.in_motion, wrong];
-            let numbers = numbers.map(|number| format!("{number:>10}")).concat();
-            writeln!(out, "{:<22}{numbers}", file.file)?;
-        }
-        Ok(())
     }
 }

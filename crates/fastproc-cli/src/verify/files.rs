@@ -19,8 +19,8 @@ use serde::Serialize;
 
 use self::tables::Tables;
 use super::{
-    Args, again,
-    progress::{Outcome, rounds},
+    Args, HEADING, again,
+    progress::{Outcome, rounds, table},
     tally::{Counts, Verdict},
 };
 use crate::{Failure, paragraphs::Counted, privileges};
@@ -94,11 +94,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (count, is_ended) = rounds("open files", (args.rounds, BATCH), pids, batch)?;
     let report = comparison.report(args.rounds, files.source(), count);
     args.write(&report, |out| report.print(out, args.verbose, is_ended))?;
-    Ok(if report.wrong == 0 && report.compared > 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(Outcome::code(report.compared, report.wrong))
 }
 
 #[derive(Default)]
@@ -241,10 +237,10 @@ impl Comparison {
 
 impl Report {
     fn print(&self, out: &mut impl io::Write, verbose: bool, is_ended: bool) -> io::Result<()> {
-        let sum = |of: fn(&Counts) -> u64| self.fields.iter().map(|row| of(&row.counts)).sum();
+        let total: Counts = self.fields.iter().map(|row| row.counts).sum();
         let outcome = Outcome {
             compared: self.compared,
-            equal: sum(|counts| counts.equal),
+            equal: total.equal,
             wrong: self.wrong,
             of: format!(
                 "open files of {}",
@@ -254,14 +250,9 @@ impl Report {
         };
         writeln!(out, "{outcome}")?;
         if verbose {
-            let heading = ["compared", "equal", "moved", "wrong"];
-            let heading = heading.map(|word| format!("{word:>10}")).concat();
-            writeln!(out, "{:<22}{heading}", "field")?;
-            for FieldRow { field, counts } in &self.fields {
-                let numbers = [counts.compared, counts.equal, counts.moved, counts.wrong];
-                let numbers = numbers.map(|number| format!("{number:>10}")).concat();
-                writeln!(out, "{field:<22}{numbers}")?;
-            }
+            let rows = self.fields.iter();
+            let rows = rows.map(|row| (row.field.into(), row.counts.numbers(), ""));
+            table(out, ("field", 22), &HEADING, rows)?;
         }
         for example in &self.examples {
             let Example {
@@ -277,12 +268,12 @@ impl Report {
                 "wrong: {pid} {file} {field}: the kernel says {kernel:?}, fastproc {ours:?}"
             )?;
         }
-        let moved: u64 = sum(|counts| counts.moved);
         writeln!(
             out,
-            "by {} in {}; {moved} changed meanwhile, which proves nothing{}",
+            "by {} in {}; {} changed meanwhile, which proves nothing{}",
             self.source,
             Counted(self.rounds, "round", "rounds"),
+            total.moved,
             super::more(verbose),
         )
     }

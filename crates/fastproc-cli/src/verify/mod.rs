@@ -26,7 +26,7 @@ use crate::{
 
 use self::{
     aged::Aged,
-    progress::{Outcome, Progress},
+    progress::{Outcome, Progress, table},
     tally::{Counts, Example, FieldCounts, Tally},
 };
 
@@ -77,14 +77,14 @@ pub struct Args {
         value_name = "PID,…",
         value_delimiter = ',',
         value_parser = clap::value_parser!(u32).range(1..),
-        conflicts_with_all = ["stat_irqs_latency", "stat_irqs_latency_ms"]
+        conflicts_with = "stat_irqs_latency"
     )]
     pids: Option<Vec<u32>>,
     /// Compare the cgroups of version 2 instead.
-    #[arg(long, conflicts_with_all = ["pids", "stat_irqs_latency", "stat_irqs_latency_ms"])]
+    #[arg(long, conflicts_with_all = ["pids", "stat_irqs_latency"])]
     cgroups: bool,
     /// Compare the open files and sockets of processes instead.
-    #[arg(long, conflicts_with_all = ["cgroups", "stat_irqs_latency", "stat_irqs_latency_ms"])]
+    #[arg(long, conflicts_with_all = ["cgroups", "stat_irqs_latency"])]
     files: bool,
     /// Also print a table of all fields and lines.
     #[arg(short, long)]
@@ -117,13 +117,6 @@ struct Report<'t> {
     wrong: u64,
     examples: &'t [Example],
     line_examples: Vec<counters::Example>,
-}
-
-impl Report<'_> {
-    /// Whether something was compared, and nothing was wrong.
-    fn is_right(&self) -> bool {
-        self.wrong == 0 && self.compared > 0
-    }
 }
 
 #[derive(Serialize)]
@@ -176,11 +169,7 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     let is_ended = progress.finish();
     let report = report(args, source, processes, &tally, counters, aged);
     args.write(&report, |out| print(out, &report, args.verbose, is_ended))?;
-    Ok(if report.is_right() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(Outcome::code(report.compared, report.wrong))
 }
 
 impl Args {
@@ -320,65 +309,49 @@ fn print(
     )
 }
 
+/// The columns of [`Counts`] in a table.
+const HEADING: [&str; 4] = ["compared", "equal", "moved", "wrong"];
+
 /// Where the rest is.
 fn more(verbose: bool) -> &'static str {
     if verbose { "" } else { "; --verbose lists all" }
 }
 
 fn print_table(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
-    let heading = ["compared", "equal", "moved", "wrong", "non-zero"];
-    writeln!(
-        out,
-        "{:<32}{}",
-        "field",
-        heading.map(|word| format!("{word:>10}")).concat()
-    )?;
-    for row in &report.fields {
+    let fields = report.fields.iter().map(|row| {
         let FieldCounts { counts, nonzero } = row.counts;
-        let numbers = [
-            counts.compared,
-            counts.equal,
-            counts.moved,
-            counts.wrong,
-            nonzero,
-        ];
-        let numbers = numbers.map(|number| format!("{number:>10}")).concat();
-        writeln!(
-            out,
-            "{:<32}{numbers}",
-            format!("{} {}", row.file, row.field)
-        )?;
-    }
-    for row in report.texts.iter().chain(&report.machine_texts) {
-        let numbers = [
-            row.counts.compared,
-            row.counts.equal,
-            row.counts.moved,
-            row.counts.wrong,
-        ];
-        let numbers = numbers.map(|number| format!("{number:>10}")).concat();
-        writeln!(out, "{:<32}{numbers}", format!("{}, whole text", row.file))?;
-    }
-    for line in &report.counters {
-        let Counts {
-            compared,
-            equal,
-            moved,
-            wrong,
-        } = line.counts;
-        let numbers = [compared, equal, moved, wrong, line.nonzero];
-        let numbers = numbers.map(|number| format!("{number:>10}")).concat();
-        let from = if line.from == "text" {
+        let numbers = [counts.numbers(), vec![nonzero]].concat();
+        (format!("{} {}", row.file, row.field), numbers, "")
+    });
+    let texts = report.texts.iter().chain(&report.machine_texts);
+    let texts = texts.map(|row| {
+        (
+            format!("{}, whole text", row.file),
+            row.counts.numbers(),
+            "",
+        )
+    });
+    let lines = report.counters.iter().map(|line| {
+        let numbers = [line.counts.numbers(), vec![line.nonzero]].concat();
+        let is_text = line.from == "text";
+        let remark = if is_text {
             "  from the kernel's text"
         } else {
             ""
         };
-        writeln!(
-            out,
-            "{:<32}{numbers}{from}",
-            format!("/proc/{} {}", line.file, line.line)
-        )?;
-    }
+        (
+            format!("/proc/{} {}", line.file, line.line),
+            numbers,
+            remark,
+        )
+    });
+    let heading = [&HEADING[..], &["non-zero"]].concat();
+    table(
+        out,
+        ("field", 32),
+        &heading,
+        fields.chain(texts).chain(lines),
+    )?;
     if let Some(aged) = &report.aged_interrupts {
         writeln!(
             out,
@@ -401,7 +374,11 @@ mod tests {
         let matches = command.get_matches_from(["verify"]);
         let args = Args::from_arg_matches(&matches).expect("it has defaults");
         let tally = Tally::default();
-        for (compared, wrong, is_right) in [(3, 0, true), (3, 1, false), (0, 0, false)] {
+        for (compared, wrong, code) in [
+            (3, 0, ExitCode::SUCCESS),
+            (3, 1, ExitCode::FAILURE),
+            (0, 0, ExitCode::FAILURE),
+        ] {
             let counts = Counts {
                 compared,
                 wrong,
@@ -413,7 +390,7 @@ mod tests {
             };
             let report = report(&args, SourceKind::Procfs, 0, &tally, counters, None);
             assert_eq!((report.compared, report.wrong), (compared, wrong));
-            assert_eq!(report.is_right(), is_right);
+            assert_eq!(Outcome::code(report.compared, report.wrong), code);
         }
     }
 }

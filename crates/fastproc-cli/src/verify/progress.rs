@@ -1,8 +1,9 @@
-//! How far a comparison is, on a terminal, and whether Ctrl-C has ended it; and its result in one line.
+//! How far a comparison is, on a terminal, and whether Ctrl-C has ended it; and its result: a line, and a table.
 
 use std::{
     fmt,
     io::{self, Write as _},
+    process::ExitCode,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -86,6 +87,28 @@ impl Drop for Progress {
     }
 }
 
+/// A row of the table: its name, its numbers, and a remark.
+pub type Row = (String, Vec<u64>, &'static str);
+
+/// Prints a table whose first column is so wide.
+pub fn table(
+    out: &mut impl io::Write,
+    (name, width): (&str, usize),
+    heading: &[&str],
+    rows: impl Iterator<Item = Row>,
+) -> io::Result<()> {
+    writeln!(out, "{name:<width$}{}", columns(heading))?;
+    for (name, numbers, remark) in rows {
+        writeln!(out, "{name:<width$}{}{remark}", columns(&numbers))?;
+    }
+    Ok(())
+}
+
+fn columns(cells: &[impl fmt::Display]) -> String {
+    let cells = cells.iter().map(|cell| format!("{cell:>10}"));
+    cells.collect::<Vec<_>>().concat()
+}
+
 /// The result of a comparison.
 pub struct Outcome {
     pub compared: u64,
@@ -94,6 +117,16 @@ pub struct Outcome {
     /// What the values are of, as in `101 processes`.
     pub of: String,
     pub is_ended: bool,
+}
+
+impl Outcome {
+    /// Whether something was compared, and nothing was wrong.
+    pub fn code(compared: u64, wrong: u64) -> ExitCode {
+        match (compared, wrong) {
+            (1.., 0) => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        }
+    }
 }
 
 impl fmt::Display for Outcome {

@@ -44,6 +44,11 @@ impl Sum for Counts {
 }
 
 impl Counts {
+    /// Its columns of a table.
+    pub fn numbers(self) -> Vec<u64> {
+        vec![self.compared, self.equal, self.moved, self.wrong]
+    }
+
     /// Counts a verdict.
     pub fn add(&mut self, verdict: Verdict) {
         self.compared += 1;

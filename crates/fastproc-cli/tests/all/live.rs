@@ -163,8 +163,8 @@ fn counters_are_the_kernels_and_interrupt_counts_may_be_a_little_old() {
         "--json",
         "--rounds",
         "20",
-        "--stat-irqs-latency-ms",
-        "1000",
+        "--stat-irqs-latency",
+        "1s",
     ]));
     let report = json(&output);
     assert_eq!(wrong(&report), Vec::<&Value>::new());

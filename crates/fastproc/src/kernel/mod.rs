@@ -15,7 +15,6 @@ mod section;
 pub(crate) mod shapes;
 pub(crate) mod support;
 mod types;
-mod types_by_libbpf;
 mod types_in_one_pass;
 pub(crate) mod walk;
 

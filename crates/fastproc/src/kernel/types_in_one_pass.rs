@@ -1,9 +1,9 @@
-//! Reads the kernel's type information in one pass. If it has an unknown kind, libbpf answers instead, which is
-//! slower.
+//! Reads the kernel's type information in one pass. It knows all kinds of types that libbpf knows.
 
 use std::{
     collections::{HashMap, HashSet},
     fs::{self, File},
+    io,
 };
 
 use super::{
@@ -13,7 +13,6 @@ use super::{
     names::Names,
     object_file::ObjectFile,
     types::{KernelTypes, PerCpu, Wanted, split_path},
-    types_by_libbpf,
 };
 use crate::base::error::Error;
 
@@ -38,10 +37,9 @@ impl KernelTypes {
             // Kernels before 6.16 cannot map it.
             Err(_) => Pass::over(&fs::read(PATH).map_err(Error::no_types)?, wanted),
         };
-        match found {
-            Some(found) => Ok(found),
-            None => types_by_libbpf::find(wanted),
-        }
+        found.ok_or_else(|| {
+            Error::no_types(io::Error::other("it has a kind of types that is not known"))
+        })
     }
 }
 
@@ -280,6 +278,11 @@ impl<'a> Pass<'a> {
 
 #[cfg(test)]
 mod tests {
+    use libbpf_rs::btf::{
+        self as libbpf, HasSize as _,
+        types::{self, Composite, MemberAttr},
+    };
+
     use super::*;
     use crate::{counters, kernel::walk};
 
@@ -318,20 +321,49 @@ mod tests {
     #[test]
     fn one_pass_and_libbpf_find_the_same() {
         let ours = Pass::over(&kernel(), wanted()).expect("every kind is known");
-        let theirs = types_by_libbpf::find(wanted()).expect("libbpf reads it");
-        assert_eq!(ours.ids, theirs.ids);
-        assert_eq!(ours.structures, theirs.structures);
-        assert_eq!(ours.paths, theirs.paths);
-        assert_eq!(ours.paths.len(), 4, "{:?}", ours.paths);
-        assert_eq!(ours.functions, theirs.functions);
-        assert_eq!(ours.constants, theirs.constants);
-        assert_eq!(ours.percpu, theirs.percpu);
-        assert!(ours.offset("task_struct", "tgid").is_some() && ours.id("task_struct") > 0);
-        assert!(
-            ours.has_function("bpf_map_lookup_percpu_elem")
-                && !ours.has_function("no_such_function")
-        );
-        assert!(!ours.percpu.is_empty());
+        let theirs = libbpf::Btf::from_vmlinux().expect("libbpf reads it");
+        let id = theirs
+            .type_by_name::<types::Struct<'_>>("task_struct")
+            .map(|of| u32::from(of.type_id()));
+        assert_eq!(id, Some(ours.id("task_struct")));
+        for name in wanted().structures {
+            let structure = theirs
+                .type_by_name::<types::Struct<'_>>(name)
+                .and_then(|of| Composite::try_from(*of).ok());
+            let structure = structure.or_else(|| {
+                let named = theirs.type_by_name::<types::Typedef<'_>>(name)?;
+                Composite::try_from(named.skip_mods_and_typedefs()).ok()
+            });
+            let size = structure.as_ref().map(|found| found.size() as u32);
+            assert_eq!(ours.size(name), size, "{name}");
+            for member in structure.iter().flat_map(|found| found.iter()) {
+                let name_of = member.name.and_then(|name| name.to_str());
+                let name_of = name_of.filter(|name| !name.is_empty());
+                if let (Some(member_name), MemberAttr::Normal { offset }) = (name_of, member.attr) {
+                    assert_eq!(
+                        ours.offset(name, member_name),
+                        Some(offset / 8),
+                        "{name}.{member_name}"
+                    );
+                }
+            }
+        }
+        let paths: HashSet<_> = wanted().paths[..4]
+            .iter()
+            .map(|&path| path.to_owned())
+            .collect();
+        assert_eq!(ours.paths, paths);
+        for name in wanted().functions {
+            let id = theirs
+                .type_by_name::<types::Func<'_>>(name)
+                .map_or(0, |of| u32::from(of.type_id()));
+            assert_eq!(ours.function_id(name), id, "{name}");
+        }
+        let numbers = wanted()
+            .constants
+            .iter()
+            .filter_map(|name| ours.constant(name));
+        assert_eq!(numbers.count(), 2);
     }
 
     #[test]
@@ -363,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_not_known_is_left_to_libbpf() {
+    fn a_kind_that_is_not_known_is_refused() {
         let kernel = kernel();
         let btf = Btf::new(&kernel).expect("it is BTF");
         let mut types = btf.types.to_vec();

@@ -270,95 +270,54 @@ impl NodeMetrics {
             netstat,
             ..
         } = self;
-        let mut write = |collector, may_be_none, write: &mut dyn FnMut(&mut Exposition)| {
-            if switches.has(collector) {
-                scrapes.write(text, collector, may_be_none, write);
-            }
-        };
+        // Each with whether it may have no values.
+        macro_rules! write {
+            ($($collector:literal $may_be_none:expr => $write:expr;)*) => {$(
+                if switches.has($collector) {
+                    let write: &mut dyn FnMut(&mut Exposition) = &mut $write;
+                    scrapes.write(text, $collector, $may_be_none, write);
+                }
+            )*};
+        }
         let pressure = [
             &files.pressure_cpu,
             &files.pressure_io,
             &files.pressure_memory,
             &files.pressure_irq,
         ];
-        let (available, current) = (&files.clock_available, &files.clock_current);
-        let (entropy, pool) = (&files.entropy_available, &files.entropy_pool);
-        write("loadavg", false, &mut |text| {
-            system::loadavg(text, &files.loadavg);
-        });
-        write("meminfo", false, &mut |text| {
-            system::meminfo(text, &files.meminfo);
-        });
-        write("pressure", false, &mut |text| {
-            system::pressure(text, pressure);
-        });
-        write("filefd", false, &mut |text| {
-            system::filefd(text, &files.file_nr);
-        });
-        write("entropy", false, &mut |text| {
-            system::entropy(text, entropy, pool);
-        });
+        let entries = [&files.conntrack_count, &files.conntrack_max];
+        let entries = machine.has_network.then_some(entries);
+        let sockstat = [&files.sockstat, &files.sockstat6];
+        let netstats = [&files.net_netstat, &files.net_snmp];
+        write! {
+            "loadavg" false => |text| system::loadavg(text, &files.loadavg);
+            "meminfo" false => |text| system::meminfo(text, &files.meminfo);
+            "pressure" false => |text| system::pressure(text, pressure);
+            "filefd" false => |text| system::filefd(text, &files.file_nr);
+            "entropy" false => |text| system::entropy(text, &files.entropy_available, &files.entropy_pool);
+        }
         // Only a process of the same UTS namespace can ask for the machine's name.
         if machine.has_name {
-            write("uname", false, &mut system::uname);
+            write! { "uname" false => system::uname; }
         }
-        write("time", false, &mut |text| {
-            system::time(text, available, current);
-        });
-        write("timex", false, &mut timex::write);
-        write("schedstat", false, &mut |text| {
-            system::schedstat(text, &files.schedstat);
-        });
-        write("netdev", false, &mut |text| {
-            network::netdev(
-                text,
-                &files.net_dev,
-                &self.nohandler,
-                switches.netdev.as_ref(),
-            );
-        });
-        write("netclass", false, &mut |text| {
-            netclass::write(text, &self.devices);
-        });
-        // A machine may have no neighbours.
-        write("arp", !files.arp.bytes().is_empty(), &mut |text| {
-            network::arp(text, &files.arp, switches.arp.as_ref());
-        });
-        write("softnet", false, &mut |text| {
-            network::softnet(text, &files.softnet);
-        });
-        write("sockstat", false, &mut |text| {
-            network::sockstat(text, [&files.sockstat, &files.sockstat6]);
-        });
-        write("netstat", false, &mut |text| {
-            netstat.write(
-                text,
-                [&files.net_netstat, &files.net_snmp],
-                &files.net_snmp6,
-            );
-        });
-        write("conntrack", false, &mut |text| {
-            let entries = [&files.conntrack_count, &files.conntrack_max];
-            let entries = machine.has_network.then_some(entries);
-            network::conntrack(text, entries, &files.conntrack_stat);
-        });
-        write("diskstats", false, &mut |text| {
-            storage::diskstats(text, &files.diskstats, &self.disk_infos, &switches.disks);
-        });
-        write("filesystem", false, &mut |text| {
-            self.filesystems.write(text);
-        });
-        // Virtual machines have none of these.
-        write("cpufreq", true, &mut |text| {
-            sensors::cpufreq(text, &sys_root::path("/sys/devices/system/cpu"));
-        });
-        write("thermal_zone", true, &mut |text| {
-            sensors::thermal(text, &sys_root::path("/sys/class/thermal"));
-        });
-        write("textfile", false, &mut |text| {
-            if let Some(textfiles) = self.textfiles.read() {
-                textfiles.write(text);
-            }
-        });
+        write! {
+            "time" false => |text| system::time(text, &files.clock_available, &files.clock_current);
+            "timex" false => timex::write;
+            "schedstat" false => |text| system::schedstat(text, &files.schedstat);
+            "netdev" false => |text| network::netdev(text, &files.net_dev, &self.nohandler, switches.netdev.as_ref());
+            "netclass" false => |text| netclass::write(text, &self.devices);
+            // A machine may have no neighbours.
+            "arp" !files.arp.bytes().is_empty() => |text| network::arp(text, &files.arp, switches.arp.as_ref());
+            "softnet" false => |text| network::softnet(text, &files.softnet);
+            "sockstat" false => |text| network::sockstat(text, sockstat);
+            "netstat" false => |text| netstat.write(text, netstats, &files.net_snmp6);
+            "conntrack" false => |text| network::conntrack(text, entries, &files.conntrack_stat);
+            "diskstats" false => |text| storage::diskstats(text, &files.diskstats, &self.disk_infos, &switches.disks);
+            "filesystem" false => |text| self.filesystems.write(text);
+            // Virtual machines have none of these.
+            "cpufreq" true => |text| sensors::cpufreq(text, &sys_root::path("/sys/devices/system/cpu"));
+            "thermal_zone" true => |text| sensors::thermal(text, &sys_root::path("/sys/class/thermal"));
+            "textfile" false => |text| if let Some(textfiles) = self.textfiles.read() { textfiles.write(text) };
+        }
     }
 }
