@@ -36,22 +36,6 @@ impl Cells {
         })
     }
 
-    /// Those of these rows; unknown where there is no such row.
-    #[must_use]
-    pub fn pick(&self, rows: &[usize]) -> Self {
-        let rows = rows.iter();
-        match self {
-            Self::Numbers(values) => Self::Numbers(
-                rows.map(|&row| values.get(row).copied().flatten())
-                    .collect(),
-            ),
-            Self::Texts(values) => Self::Texts(
-                rows.map(|&row| values.get(row).cloned().flatten())
-                    .collect(),
-            ),
-        }
-    }
-
     /// How many values there are.
     pub fn len(&self) -> usize {
         match self {

@@ -12,7 +12,7 @@ use std::{
 
 use fastproc::{Collector, Fields, Host, Snapshot};
 use fastproc_columns::{
-    Field, Lookup, Row,
+    FIELDS, Field, Lookup, Row,
     cgroups::{self, Members, Rows},
     field,
 };
@@ -134,7 +134,7 @@ fn child() -> Child {
 fn each_field_is_shown_as_it_was_in_the_snapshot_that_was_recorded() {
     let folder = Temporary::new("history");
     let host = Host::read().expect("the host");
-    let fields = kept(Of::Moment, &host);
+    let fields = kept(FIELDS, Of::Moment, &host);
     let mut collector = Collector::builder()
         .fields(groups())
         .open()

@@ -35,13 +35,22 @@ impl Room {
     }
 }
 
-/// Decodes a column chunk of so many rows. `None` if it does not follow the format.
-pub fn decode(mut chunk: &[u8], rows: usize, is_text: bool, room: &mut Room) -> Option<Cells> {
-    let mut numbers = Vec::with_capacity(if is_text { 0 } else { rows });
-    let mut texts = Vec::with_capacity(if is_text { rows } else { 0 });
-    let mut dictionary = Texts::default();
+/// Decodes a column chunk of so many rows: all, or those of `kept`, which ascend, and are unknown where there is no such row.
+/// `None` if it does not follow the format.
+pub fn decode(
+    mut chunk: &[u8],
+    rows: usize,
+    is_text: bool,
+    kept: Option<&[usize]>,
+    room: &mut Room,
+) -> Option<Cells> {
+    let size = kept.map_or(rows, <[usize]>::len);
+    let mut numbers = Vec::with_capacity(if is_text { 0 } else { size });
+    let mut texts = Vec::with_capacity(if is_text { size } else { 0 });
+    let mut dictionary = None;
     let mut zstd = Decompressor::new().ok()?;
     let (mut page, mut present, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut row, mut kept) = (0, kept);
     while !chunk.is_empty() {
         // No header is longer than this: it has no statistics.
         let mut head = &chunk[..chunk.len().min(1 << 10)];
@@ -62,11 +71,11 @@ pub fn decode(mut chunk: &[u8], rows: usize, is_text: bool, room: &mut Room) -> 
             DICTIONARY => {
                 let header = header.member(7)?;
                 let count = usize::try_from(header.size(1)?).ok()?;
-                let first = texts.is_empty() && is_text && dictionary.places.is_empty();
-                if !first || header.int(2)? != PLAIN {
+                let is_first = row == 0 && is_text && dictionary.is_none();
+                if !is_first || header.int(2)? != PLAIN {
                     return None;
                 }
-                dictionary = Texts::plain(std::mem::take(&mut page), count)?;
+                dictionary = Some(Texts::plain(std::mem::take(&mut page), count)?);
                 continue;
             }
             DATA => {}
@@ -74,7 +83,7 @@ pub fn decode(mut chunk: &[u8], rows: usize, is_text: bool, room: &mut Room) -> 
         }
         let header = header.member(5)?;
         let count = usize::try_from(header.size(1)?).ok()?;
-        if header.int(3)? != RLE || count > rows - numbers.len().max(texts.len()) {
+        if header.int(3)? != RLE || count > rows - row {
             return None;
         }
         page.resize(size + PADDING, 0);
@@ -86,21 +95,22 @@ pub fn decode(mut chunk: &[u8], rows: usize, is_text: bool, room: &mut Room) -> 
             Some(())
         })?;
         let filled = present.iter().filter(|present| **present).count();
+        let within = kept.as_mut().map(|kept| {
+            let end = kept.partition_point(|&kept| kept < row + count);
+            kept.split_off(..end).unwrap_or_default()
+        });
+        let chosen = Chosen::new(&present, row, within);
+        row += count;
         match (is_text, header.int(2)?) {
             (false, DELTA_BINARY_PACKED) => {
                 values.clear();
                 if filled > 0 {
                     delta(&page[size - rest.len()..], filled, &mut values)?;
                 }
-                if filled == count {
-                    numbers.extend(values.iter().map(|&value| Some(value)));
+                if within.is_none() && filled == count {
+                    numbers.extend(values.iter().copied().map(Some));
                 } else {
-                    let mut values = values.iter();
-                    let mut next = |present: &bool| match present {
-                        true => values.next().copied(),
-                        false => None,
-                    };
-                    numbers.extend(present.iter().map(&mut next));
+                    numbers.extend(chosen.map(|at| values.get(at?).copied()));
                 }
             }
             (true, RLE_DICTIONARY) => {
@@ -111,40 +121,81 @@ pub fn decode(mut chunk: &[u8], rows: usize, is_text: bool, room: &mut Room) -> 
                         places.extend(std::iter::repeat_n(place, times));
                         Some(())
                     })?;
+                    let known = dictionary.as_ref()?.places.len() as u64;
+                    if places.iter().any(|&place| place >= known) {
+                        return None;
+                    }
                 }
-                let mut places = places.into_iter();
-                for &present in &present {
-                    texts.push(if present {
-                        Some(dictionary.get(places.next()? as usize, room)?)
-                    } else {
-                        None
+                for at in chosen {
+                    texts.push(match at {
+                        Some(at) => Some(dictionary.as_ref()?.get(places[at] as usize, room)?),
+                        None => None,
                     });
                 }
             }
             (true, PLAIN) => {
                 let plain = Texts::plain(rest.to_vec(), filled)?;
-                let mut places = 0..filled;
-                for &present in &present {
-                    texts.push(if present {
-                        Some(plain.get(places.next()?, room)?)
-                    } else {
-                        None
+                for at in chosen {
+                    texts.push(match at {
+                        Some(at) => Some(plain.get(at, room)?),
+                        None => None,
                     });
                 }
             }
             _ => return None,
         }
     }
+    let beyond = kept.map_or(0, <[usize]>::len);
     let cells = if is_text {
+        texts.extend(std::iter::repeat_n(None, beyond));
         Cells::Texts(texts)
     } else {
+        numbers.extend(std::iter::repeat_n(None, beyond));
         Cells::Numbers(numbers)
     };
-    (cells.len() == rows).then_some(cells)
+    (row == rows).then_some(cells)
+}
+
+/// For each row of a page, or for those that are kept, which of the page's values it has; `None` if it has none.
+struct Chosen<'a> {
+    present: &'a [bool],
+    /// The first row of the page.
+    first: usize,
+    kept: Option<std::slice::Iter<'a, usize>>,
+    /// The next row of the page, and how many values are before it.
+    row: usize,
+    values: usize,
+}
+
+impl<'a> Chosen<'a> {
+    fn new(present: &'a [bool], first: usize, kept: Option<&'a [usize]>) -> Self {
+        Self {
+            present,
+            first,
+            kept: kept.map(<[usize]>::iter),
+            row: 0,
+            values: 0,
+        }
+    }
+}
+
+impl Iterator for Chosen<'_> {
+    type Item = Option<usize>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = match &mut self.kept {
+            Some(kept) => kept.next()?.checked_sub(self.first)?,
+            None => self.row,
+        };
+        let has_value = *self.present.get(row)?;
+        let before = self.present.get(self.row..row)?;
+        let value = self.values + before.iter().filter(|present| **present).count();
+        (self.row, self.values) = (row + 1, value + usize::from(has_value));
+        Some(has_value.then_some(value))
+    }
 }
 
 /// Texts one after the other, each after its length.
-#[derive(Default)]
 struct Texts {
     bytes: Vec<u8>,
     places: Vec<(u32, u32)>,
@@ -327,17 +378,20 @@ mod tests {
         let body = |count: u8| with_levels(3, &[0x80, 1, 4, count, 14, 2, 0, 0, 0, 0]);
         let chunk = |count| page(DATA, &body(count), &[3, DELTA_BINARY_PACKED, RLE, RLE]);
         let numbers = Cells::Numbers(vec![Some(7), Some(8), Some(9)]);
-        assert_eq!(decode(&chunk(3), 3, false, &mut room()), Some(numbers));
+        assert_eq!(
+            decode(&chunk(3), 3, false, None, &mut room()),
+            Some(numbers)
+        );
         // The crate's own decoder panics at the first of these.
         for count in [0, 1, 2, 4, 127] {
             assert_eq!(
-                decode(&chunk(count), 3, false, &mut room()),
+                decode(&chunk(count), 3, false, None, &mut room()),
                 None,
                 "{count}"
             );
         }
-        assert_eq!(decode(&chunk(3), 2, false, &mut room()), None);
-        assert_eq!(decode(&chunk(3), 4, false, &mut room()), None);
+        assert_eq!(decode(&chunk(3), 2, false, None, &mut room()), None);
+        assert_eq!(decode(&chunk(3), 4, false, None, &mut room()), None);
     }
 
     #[test]
@@ -352,10 +406,10 @@ mod tests {
             .concat()
         };
         let texts = Cells::Texts(vec![Some("c".into()); 4]);
-        assert_eq!(decode(&chunk(1), 4, true, &mut room()), Some(texts));
-        assert_eq!(decode(&chunk(2), 4, true, &mut room()), None);
+        assert_eq!(decode(&chunk(1), 4, true, None, &mut room()), Some(texts));
+        assert_eq!(decode(&chunk(2), 4, true, None, &mut room()), None);
         let mut little = Room(60);
-        assert_eq!(decode(&chunk(1), 4, true, &mut little), None);
+        assert_eq!(decode(&chunk(1), 4, true, None, &mut little), None);
         assert!(!little.is_left());
     }
 
@@ -363,10 +417,10 @@ mod tests {
     fn a_small_page_that_becomes_large_is_refused() {
         let mut bomb = page(DATA, &vec![0; 64 << 20], &[1, PLAIN, RLE, RLE]);
         assert!(bomb.len() < 16 << 10);
-        assert_eq!(decode(&bomb, 1, true, &mut room()), None);
+        assert_eq!(decode(&bomb, 1, true, None, &mut room()), None);
         // It says that it is small.
         bomb.splice(2..7, [0x15, 20]);
-        assert_eq!(decode(&bomb, 1, true, &mut room()), None);
+        assert_eq!(decode(&bomb, 1, true, None, &mut room()), None);
     }
 
     proptest! {
@@ -386,11 +440,14 @@ mod tests {
             let rows = i64::from(count);
             let dictionary = page(DICTIONARY, b"\x02\0\0\0ab\x01\0\0\0c", &[2, PLAIN]);
             let data = page(DATA, &body, &[rows, encodings[0], encodings[1], encodings[2]]);
-            decode(&data, count.into(), is_text, &mut room());
+            decode(&data, count.into(), is_text, None, &mut room());
             let data = page(DATA, &body, &[rows, encodings[0], RLE, RLE]);
             let chunk = if is_text { [dictionary, data].concat() } else { data };
-            if let Some(cells) = decode(&chunk, count.into(), is_text, &mut room()) {
+            if let Some(cells) = decode(&chunk, count.into(), is_text, None, &mut room()) {
                 prop_assert_eq!(cells.len(), usize::from(count));
+            }
+            if let Some(cells) = decode(&chunk, count.into(), is_text, Some(&[1, 3, 60]), &mut room()) {
+                prop_assert_eq!(cells.len(), 3);
             }
         }
     }

@@ -105,8 +105,8 @@ impl File {
         self.read_some(group, wanted, None)
     }
 
-    /// Like [`File::read`], but keeps these rows only, in this order: for less memory, where others are not needed. A row
-    /// that does not exist is null.
+    /// Like [`File::read`], but keeps these rows only, which ascend: for less memory, where others are not needed. A row that
+    /// does not exist is null.
     pub fn read_rows(&self, group: usize, wanted: &[&str], rows: &[usize]) -> Result<Rows, Error> {
         self.read_some(group, wanted, Some(rows))
     }
@@ -136,16 +136,13 @@ impl File {
             let (at, length) = place.chunks[at];
             let chunk = bytes_at(&self.from, at, length)?;
             let is_text = column.kind == Kind::Text;
-            *cells = decode(&chunk, place.rows, is_text, &mut room).ok_or_else(|| {
+            *cells = decode(&chunk, place.rows, is_text, kept, &mut room).ok_or_else(|| {
                 if room.is_left() {
                     self.damaged(group, "its values cannot be decoded")
                 } else {
                     Error::TooLarge("the size of a row group's values")
                 }
             })?;
-            if let Some(kept) = kept {
-                *cells = cells.pick(kept);
-            }
         }
         Ok(rows)
     }

@@ -71,16 +71,29 @@ fn values_and_nulls_come_back() {
     let read = file.read(0, &["pid"]).expect("rows");
     assert_eq!(read.numbers("pid"), groups[0].numbers("pid"));
     assert!(read.numbers("time").is_empty());
-    let read = file
-        .read_rows(0, &["pid", "comm"], &[7, 3, 5000])
-        .expect("rows");
-    let pids = groups[0].numbers("pid");
-    assert_eq!(read.numbers("pid"), [pids[7], pids[3], None]);
-    let texts = groups[0].texts("comm");
-    assert_eq!(
-        read.texts("comm"),
-        [texts[7].clone(), texts[3].clone(), None]
-    );
+}
+
+#[test]
+fn rows_that_are_chosen_are_those_of_all_pages() {
+    // A page has 20,000.
+    let all_rows = rows(&EVENTS, 45_000, 5);
+    let file = File::open(file(&written(std::slice::from_ref(&all_rows))), &EVENTS);
+    let file = file.expect("a file");
+    let chosen: Vec<_> = (0..46_000).filter(|row| row % 9 < 2).collect();
+    let read = file.read_rows(0, &all(&EVENTS), &chosen).expect("rows");
+    for (some, all) in read.columns.iter().zip(&all_rows.columns) {
+        match (some, all) {
+            (Cells::Numbers(some), Cells::Numbers(all)) => {
+                let expected = chosen.iter().map(|&row| all.get(row).copied().flatten());
+                assert!(some.iter().copied().eq(expected));
+            }
+            (Cells::Texts(some), Cells::Texts(all)) => {
+                let expected = chosen.iter().map(|&row| all.get(row).cloned().flatten());
+                assert!(some.iter().cloned().eq(expected));
+            }
+            _ => panic!("a column has the type of its table"),
+        }
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use fastproc::{
 };
 use fastproc_columns::{FIELDS, Field, Lookup, Row, Subject, cgroups};
 
-use super::record::{groups, restored, restored_cgroup, restored_exit};
+use super::record::{RESTORED, RESTORED_CGROUP, RESTORED_EXIT, groups};
 use crate::table::CGROUPS;
 
 /// What is shown of a history.
@@ -32,9 +32,13 @@ const UNCERTAIN: &[&str] = &["cmdline_cut"];
 /// An exit has those of all threads, a process those of the leading one: their difference means nothing.
 const OF_OTHER_THREADS: &[&str] = &["nvcsw", "nivcsw"];
 
-/// The fields that a history has. Each is rendered from records whose other members differ: where that changes the value,
+/// Those of some fields that a history has. Each is rendered from records whose other members differ: where that changes the value,
 /// it would be wrong.
-pub fn kept(of: Of, host: &Host) -> Vec<&'static Field> {
+pub fn kept(
+    fields: impl IntoIterator<Item = &'static Field>,
+    of: Of,
+    host: &Host,
+) -> Vec<&'static Field> {
     let tries: Vec<Try> = (0..8).map(Try::new).collect();
     let process = |field: &Field, with_change| {
         judge(&tries, |try_, is_other| {
@@ -54,7 +58,7 @@ pub fn kept(of: Of, host: &Host) -> Vec<&'static Field> {
                 }
             }
     };
-    FIELDS.iter().filter(is_kept).collect()
+    fields.into_iter().filter(is_kept).collect()
 }
 
 /// The fields of cgroups that a history has: at a time, or over a window.
@@ -71,7 +75,7 @@ pub fn kept_of_cgroups(window: bool) -> Vec<&'static cgroups::Column> {
 /// The names of fields that a history does not have of a walk and the exits before it.
 pub static LACKED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     // Without a machine nothing is known.
-    let kept = Host::read().map_or_else(|_| Vec::new(), |host| kept(Of::Window, &host));
+    let kept = Host::read().map_or_else(|_| Vec::new(), |host| kept(FIELDS, Of::Window, &host));
     let is_kept = |name: &str| kept.iter().any(|kept| kept.name == name);
     let names = FIELDS.iter().map(|field| field.name);
     names.filter(|name| !is_kept(name)).collect()
@@ -158,7 +162,7 @@ impl Try {
         host: &Host,
     ) -> [Vec<u8>; 2] {
         let mut record = Record::default();
-        self.fill(words_mut(&mut record), &restored(), is_other);
+        self.fill(words_mut(&mut record), &RESTORED, is_other);
         let identity = &mut record.identity;
         (identity.groups, identity.masked) = (groups().bits(), 1);
         // A kernel thread has no command line.
@@ -187,7 +191,7 @@ impl Try {
 
     fn of_exit(&self, field: &Field, is_other: bool, host: &Host) -> [Vec<u8>; 2] {
         let mut record = ExitRecord::default();
-        self.fill(words_mut(&mut record), &restored_exit(), is_other);
+        self.fill(words_mut(&mut record), &RESTORED_EXIT, is_other);
         record.known = u32::MAX;
         let exit: Exit = record.to_exit();
         let record = exit.to_record();
@@ -207,7 +211,7 @@ impl Try {
         with_change: bool,
     ) -> [Vec<u8>; 2] {
         let mut record = cgroup::Record::default();
-        self.fill(words_mut(&mut record), &restored_cgroup(), is_other);
+        self.fill(words_mut(&mut record), &RESTORED_CGROUP, is_other);
         record.identity.groups = CGROUPS.columns.iter().fold(0, |all, of| all | of.group);
         let recorded = |record: cgroup::Record, began_ns| {
             let mut recorded = Recorded::new(began_ns);
@@ -240,7 +244,7 @@ mod tests {
     use super::*;
 
     fn names(of: Of) -> String {
-        let kept = kept(of, &Host::read().expect("the host is read"));
+        let kept = kept(FIELDS, of, &Host::read().expect("the host is read"));
         let names: Vec<_> = kept.iter().map(|field| field.name).collect();
         names.join(" ")
     }

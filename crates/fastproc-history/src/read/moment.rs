@@ -95,7 +95,7 @@ impl History {
             wanted(&PROCESSES, fields).chain(["name"]),
             |key, members, rows, row| {
                 let known = identities.get(&key);
-                Some(record(&known?.record, members, rows, row))
+                Some(Box::new(record(&known?.record, members, rows, row)))
             },
         )?;
         // Without a row group of this time values would be older than they seem.
@@ -119,7 +119,7 @@ impl History {
         }
         Ok(Moment {
             walk,
-            records: found.into_iter().map(|(_, record)| record).collect(),
+            records: found.into_iter().map(|(_, record)| *record).collect(),
             texts,
         })
     }
@@ -134,7 +134,7 @@ impl History {
         let columns = wanted(&IDENTITIES, fields).chain(OF_IDENTITY.iter().copied());
         let found = self.latest(&IDENTITIES, time, columns, |_, members, rows, row| {
             Identity {
-                record: record(&unknown(), members, rows, row),
+                record: Box::new(record(&unknown(), members, rows, row)),
                 line: texts.add(rows, row),
             }
         })?;
@@ -148,6 +148,7 @@ impl History {
 /// Who a process is.
 #[derive(Debug)]
 pub(super) struct Identity {
-    pub(super) record: Record,
+    /// Apart, because tables grow.
+    pub(super) record: Box<Record>,
     pub(super) line: Option<Vec<u8>>,
 }

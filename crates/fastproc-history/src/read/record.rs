@@ -1,5 +1,7 @@
 //! Rows as the structures of the library.
 
+use std::sync::LazyLock;
+
 use fastproc::{
     Fields, cgroups,
     exits::Exit,
@@ -81,19 +83,18 @@ fn put(field: &Field, cells: &Cells, row: usize, words: &mut [u64]) -> bool {
     }
 }
 
+/// A member is within one word.
 fn put_number(field: &Field, value: u64, words: &mut [u64]) {
-    for (at, byte) in value.to_le_bytes().into_iter().enumerate() {
-        let size = field.type_of.size();
-        if at < size {
-            // The members have the byte order of the machine.
-            let at = if cfg!(target_endian = "big") {
-                size - 1 - at
-            } else {
-                at
-            };
-            put_byte(field.offset + at, byte, words);
-        }
-    }
+    let (at, bits) = (field.offset % 8 * 8, field.type_of.size() * 8);
+    // The members have the byte order of the machine.
+    let shift = if cfg!(target_endian = "big") {
+        64 - bits - at
+    } else {
+        at
+    };
+    let mask = u64::MAX >> (64 - bits);
+    let word = &mut words[field.offset / 8];
+    *word = *word & !(mask << shift) | (value & mask) << shift;
 }
 
 fn put_byte(offset: usize, byte: u8, words: &mut [u64]) {
@@ -172,16 +173,15 @@ pub(super) fn subtract_from(
 }
 
 /// Which bytes of a record a history restores.
-pub(super) fn restored() -> Vec<bool> {
+pub(super) static RESTORED: LazyLock<Vec<bool>> = LazyLock::new(|| {
     // The reader makes these.
     let made = ["identity.groups", "identity.masked", "name."];
     held(schema::RECORD, &[&PROCESSES, &IDENTITIES], &made)
-}
+});
 
 /// The same of an [`ExitRecord`].
-pub(super) fn restored_exit() -> Vec<bool> {
-    held(schema::EXIT, &[&EXITS], &[])
-}
+pub(super) static RESTORED_EXIT: LazyLock<Vec<bool>> =
+    LazyLock::new(|| held(schema::EXIT, &[&EXITS], &[]));
 
 /// The groups of fields that a history has.
 pub fn groups() -> Fields {
@@ -190,10 +190,10 @@ pub fn groups() -> Fields {
 }
 
 /// The same of the record of a cgroup.
-pub(super) fn restored_cgroup() -> Vec<bool> {
+pub(super) static RESTORED_CGROUP: LazyLock<Vec<bool>> = LazyLock::new(|| {
     let made = ["identity.parent", "identity.groups", "identity.level"];
     held(cgroups::record::SCHEMA, &[&CGROUPS], &made)
-}
+});
 
 fn held(structure: &Structure, tables: &[&Table], made: &[&str]) -> Vec<bool> {
     let mut held = vec![false; structure.size];

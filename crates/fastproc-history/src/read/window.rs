@@ -306,7 +306,7 @@ impl History {
                 (before.walk.time, time.1),
                 wanted(&PROCESSES, fields).chain(["name"]),
                 |key, members, rows, row| {
-                    let identity = identities.get(&key).map_or_else(unknown, |of| of.record);
+                    let identity = identities.get(&key).map_or_else(unknown, |of| *of.record);
                     record(&identity, members, rows, row)
                 },
             )?;
