@@ -1,1 +1,0 @@
-"""Runs test programs many times on a loaded machine."""
