@@ -95,7 +95,7 @@ LOAD ?= 10
 TESTS ?= all()
 flakes:
 	scripts/setup build c exporter
-	@PYTHONPATH=tools/flakes python3 -m flakes $(LOAD) scripts/run-tests all '$(TESTS)' --stress-count $(N)
+	@python3 tools/flakes/flakes.py $(LOAD) scripts/run-tests all '$(TESTS)' --stress-count $(N)
 
 ## make mutants        seeds faults and checks that the tests catch each: ONLY=NAME; tools/mutants/README.md
 .PHONY: mutants
@@ -206,8 +206,7 @@ go-arm64:
 bench: procps
 	scripts/setup build bench
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter -p fastproc-bench
-	@"$(TARGET)/release/fastproc" bench all --output docs/dev/performance.json
-	python3 tools/bench/page.py
+	python3 tools/bench/page.py --measure "$(TARGET)/release/fastproc"
 
 ## make man            writes man pages and completions of bash, zsh and fish into packaging/generated
 man: build

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Writes the tables and plots of benchmarks into pages: what stands between `<!-- bench NAME -->` and `<!-- /bench -->`.
 
-The figures are those of one run of `fastproc bench all` (docs/dev/performance.json), and one of `fastproc bench scale`
+The figures are those of one run of the benchmarks (docs/dev/performance.json), and one of `fastproc bench scale`
 (docs/dev/scale.json).
 
-tools/bench/page.py          write them
-tools/bench/page.py --check  fail if they are not what docs/dev/performance.json and docs/dev/scale.json say
+tools/bench/page.py                    write them
+tools/bench/page.py --check            fail if they are not what docs/dev/performance.json and docs/dev/scale.json say
+tools/bench/page.py --measure PROGRAM  run the benchmarks of `fastproc` first, the program at this path
 """
 
 import json
+import os
 import re
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
@@ -52,6 +55,23 @@ SCRAPE = {
     "process-exporter": "process-exporter, grouped by name, without smaps",
     "node_exporter": "node_exporter, the same machine metrics",
 }
+
+
+def measure(program: str) -> None:
+    """Runs each benchmark as a process of its own, like a user, and writes their reports, one on each line."""
+    model = re.search(r"^model name\t*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    machine = (
+        f"Linux {os.uname().release} ({os.uname().machine}), {os.cpu_count()} CPUs ({model[1] if model else 'processor not named'}), "
+        f"{memory:.0f} GiB of memory, a load of {os.getloadavg()[0]:.1f} before"
+    )
+    reports = []
+    for name in SECTIONS:
+        print(f"fastproc bench {name}", file=sys.stderr)
+        done = subprocess.run([program, "bench", name, "--json"], check=True, stdout=subprocess.PIPE, text=True)
+        reports.append(done.stdout.strip())
+    joined = ",\n".join(reports)
+    RUN.write_text(f'{{"machine":{json.dumps(machine)},"reports":[\n{joined}\n]}}\n')
 
 
 def short(number: float | None) -> str:
@@ -392,6 +412,8 @@ def with_sections(text: str, sections: dict[str, Callable[[], str]]) -> str:
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["--measure"]:
+        measure(sys.argv[2])
     run = json.loads(RUN.read_text())
     reports = {report["bench"]: report for report in run["reports"]}
     sections: dict[str, Callable[[], str]] = {"machine": lambda: f"{run['machine']}."}

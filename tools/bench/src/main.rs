@@ -1,13 +1,11 @@
 //! `fastproc-bench`, which `fastproc bench` runs: measures the cost of reading on this machine.
 
-mod all;
 mod attach;
 mod background;
 mod cgroups;
 mod command;
 mod counters;
 mod exits;
-mod files;
 mod forks;
 mod history;
 mod hostile;
@@ -59,11 +57,6 @@ enum Bench {
     Counters(counters::Args),
     /// Read every cgroup once, by the kernel's files and by the other sources of this machine.
     Cgroups(cgroups::Args),
-    /// Read every open file once, by lsof, ss and /proc, and by BPF.
-    Files(files::Args),
-    /// Holds open files for the benchmark of this name.
-    #[command(hide = true)]
-    HoldFiles(files::HoldArgs),
     /// Scrape the metrics that `fastproc serve` serves.
     Scrape(scrape::Args),
     /// Record every exit: its cost, the sustainable rate, and whether CPU time adds up.
@@ -83,8 +76,6 @@ enum Bench {
     History(history::Args),
     /// Measure changes that others made to make the kernel's texts cheaper, beside their figures.
     Background(background::Args),
-    /// Run the benchmarks of docs/performance.md, and write one JSON object.
-    All(all::Args),
 }
 
 fn run(Arguments { bench, common }: &Arguments) -> Result<(), Failure> {
@@ -93,8 +84,6 @@ fn run(Arguments { bench, common }: &Arguments) -> Result<(), Failure> {
         Bench::Counters(args) => counters::run(args, *common),
         Bench::Scale(args) => scale::run(args, *common),
         Bench::Cgroups(args) => cgroups::run(args, *common),
-        Bench::Files(args) => files::run(args, *common),
-        Bench::HoldFiles(args) => files::hold(args),
         Bench::Scrape(args) => scrape::run(args, *common),
         Bench::Exits(args) => exits::run(args, *common),
         Bench::Latency(args) => latency::run(args, *common),
@@ -104,7 +93,6 @@ fn run(Arguments { bench, common }: &Arguments) -> Result<(), Failure> {
         Bench::Top(args) => top::run(args, *common),
         Bench::History(args) => history::run(args, *common),
         Bench::Background(args) => background::run(args, *common),
-        Bench::All(args) => all::run(args),
     }
 }
 

@@ -291,50 +291,6 @@ mod tests {
     }
 
     #[test]
-    fn times_are_for_each_thing_read() {
-        let us = Duration::from_micros;
-        let rounds = [(100, 400, 100), (300, 800, 100), (1_000, 600, 200)];
-        let round = |(cpu, wall, count)| Round {
-            cpu: us(cpu),
-            wall: us(wall),
-            count,
-        };
-        let measured = Measured {
-            name: "x",
-            rounds: rounds.map(round).into(),
-            cold: vec![round((700, 700, 100))],
-        };
-        let close = |of: Spread, expected: [f64; 3]| {
-            let pairs = [of.min, of.median, of.max].into_iter().zip(expected);
-            assert!(
-                pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-9),
-                "{of:?}"
-            );
-        };
-        close(measured.cpu_us(), [1.0, 3.0, 5.0]);
-        close(measured.wall_us(), [3.0, 4.0, 8.0]);
-        close(measured.cold_cpu_us(), [7.0; 3]);
-    }
-
-    #[test]
-    fn a_failure_and_a_case_that_reads_nothing_name_their_case() {
-        let message = |case| {
-            measure(&mut [case], PLAN, |_| Ok(()))
-                .unwrap_err()
-                .to_string()
-        };
-        assert_eq!(
-            message(Case::new("empty", || Ok(0))),
-            "empty: it read nothing"
-        );
-        let broken = Case::new("broken", || Err("no luck".into()));
-        assert_eq!(message(broken), "broken: no luck");
-        for cpu in [Some(1_000), Some(usize::MAX)] {
-            assert!(measure(&mut [], Plan { cpu, ..PLAN }, |_| Ok(())).is_err());
-        }
-    }
-
-    #[test]
     fn percentiles_are_values_that_were_measured() {
         let sorted: Vec<f64> = (1..=1000).map(f64::from).collect();
         let all = [0.5, 0.99, 0.999, 1.0].map(|part| percentile(&sorted, part) as u64);

@@ -51,12 +51,7 @@ fn a_tenth_runs_when_it_is_woken() {
 #[test]
 fn nothing_remains_after_sigkill() {
     let mut host = Command::new(env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "idle::tests::host_of_idle_processes",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args("--exact idle::tests::host_of_idle_processes --ignored --nocapture".split(' '))
         .env(HOST, "1")
         .stdout(Stdio::piped())
         .spawn()
