@@ -2,7 +2,7 @@
 #
 #   make test-kernels                      every kernel below, thoroughly: what is measured is measured three times, which have to
 #                                          agree within 1 %, and the machine with 64 CPUs is booted with each of them
-#   make test-kernels KERNELS="6.1 6.12"   these: measured once, and with 64 CPUs only the newest of them; THOROUGH=yes for more
+#   make test-kernels KERNELS="6.1 6.12"   these: measured once, and none with 64 CPUs, as one kernel alone is; THOROUGH=yes for more
 #   make test-kernels KERNELS="6.12-arm64" that of arm64, with programs that are compiled here; -16k-arm64: with pages of 16 KiB
 #   make test-kernels KERNELS="6.12-arm64" SCENARIOS="glance"  the cheapest proof: one comparison by the default source
 #   make test-kernels SCENARIOS="hotplug"  only what they do there; tools/kernels/main.py test --help names them

@@ -87,13 +87,13 @@ NAMED = {
 SCENARIOS = NAMED | DAILY
 
 
-def refuses(scenario: str, series: str, newest: bool) -> str | None:
+def refuses(scenario: str, series: str, big: bool) -> str | None:
     """Say why a scenario makes no sense on a series, if so."""
     # The newest of Debian's releases whose AppArmor does not label sockets.
     if scenario == "apparmor" and series != "6.12":
         return "one kernel is enough"
-    if scenario == "big" and not newest:
-        return "one machine of this size is enough, unless --thorough"
+    if scenario == "big" and not big:
+        return "a machine of this size takes long: it is booted for one kernel alone, or --thorough"
     if scenario in ("big", "cgroups", "memory") and series.endswith("-16k-arm64"):
         return "this kernel has the driver of the machine's disks as a module, and guests load none"
     # From 6.9 on only CPUs that the firmware declares as pluggable get room; qemu's boards here declare none. On arm64

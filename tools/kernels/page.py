@@ -114,7 +114,7 @@ def circumstances(expected: Expected, series: list[str]) -> str:
         for one in series:
             shown = expected.finding(one, scenario, program)
             old = " \\*" if shown["old_interrupts"] else ""
-            cells.append("–" if refuses(scenario, one, newest=True) else f"`{shown['source']}`{old}")
+            cells.append("–" if refuses(scenario, one, big=True) else f"`{shown['source']}`{old}")
         rows.append([words, *cells])
     return table("Circumstances", rows)
 
