@@ -10,13 +10,7 @@ fn link(features: &[&str]) -> Output {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("no-panic/Cargo.toml");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-panic");
     Command::new(env!("CARGO"))
-        .args([
-            "rustc",
-            "--quiet",
-            "--offline",
-            "--release",
-            "--manifest-path",
-        ])
+        .args("rustc --quiet --offline --release --manifest-path".split(' '))
         .arg(manifest)
         .arg("--target-dir")
         .arg(target)

@@ -1,11 +1,16 @@
 //! A cgroup of the default hierarchy for the processes of one test.
 
 use std::{
-    fs, io,
+    fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::Duration,
 };
+
+use crate::gate;
 
 /// A cgroup, removed with its parents when this is dropped.
 #[derive(Debug)]
@@ -16,8 +21,17 @@ pub struct Cgroup {
 
 impl Cgroup {
     /// Makes a cgroup at this path, below one that no other test uses. `None` if the hierarchy is not mounted, or the
-    /// test may not write to it.
+    /// test may not write to it: the test is then skipped.
+    #[track_caller]
     pub fn new(path: &str) -> Option<Self> {
+        let made = Self::try_new(path);
+        if made.is_none() {
+            gate::skipped("the default hierarchy is not mounted here");
+        }
+        made
+    }
+
+    fn try_new(path: &str) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mounts = fs::read("/proc/self/mounts").ok()?;
         let mounts = String::from_utf8_lossy(&mounts);
@@ -38,6 +52,51 @@ impl Cgroup {
         format!("/{}", self.path.display())
     }
 
+    /// The path of one below it, which begins with a slash.
+    pub fn path_of(&self, below: &str) -> Vec<u8> {
+        (self.path() + below).into_bytes()
+    }
+
+    /// Makes one below it, and returns its folder.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    pub fn make(&self, below: &str) -> PathBuf {
+        let folder = self.folder().join(below);
+        fs::create_dir_all(&folder).expect("root may make a cgroup");
+        folder
+    }
+
+    /// Removes one below it, with all below that.
+    pub fn remove(&self, below: &str) {
+        remove(&self.folder().join(below));
+    }
+
+    /// The number by which the kernel knows it.
+    ///
+    /// # Panics
+    ///
+    /// If it is gone.
+    pub fn id(&self) -> u64 {
+        let folder = fs::metadata(self.folder());
+        folder.expect("the cgroup exists").ino()
+    }
+
+    /// The CPU time of its processes.
+    ///
+    /// # Panics
+    ///
+    /// If the kernel does not tell it.
+    pub fn usage_ns(&self) -> u64 {
+        let text = fs::read_to_string(self.folder().join("cpu.stat"));
+        let text = text.expect("each cgroup has one");
+        let mut lines = text.lines();
+        let usage = lines.find_map(|line| line.strip_prefix("usage_usec "));
+        let usage = usage.and_then(|usage| usage.parse::<u64>().ok());
+        usage.expect("a number") * 1000
+    }
+
     /// Its folder.
     pub fn folder(&self) -> PathBuf {
         self.root.join(&self.path)
@@ -55,20 +114,26 @@ impl Cgroup {
     }
 }
 
+/// Removes a cgroup and all below it.
+fn remove(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    // The kernel removes a process from its cgroup some time after its parent has waited for it.
+    for _ in 0..500 {
+        if fs::remove_dir(folder).is_ok() || !folder.exists() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let mut folder = Some(self.path.as_path());
-        while let Some(path) = folder.filter(|path| !path.as_os_str().is_empty()) {
-            // The kernel removes a process from its cgroup some time after its parent has waited for it.
-            for _ in 0..100 {
-                match fs::remove_dir(self.root.join(path)) {
-                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                        std::thread::sleep(std::time::Duration::from_millis(10));
-                    }
-                    _ => break,
-                }
-            }
-            folder = path.parent();
+        if let Some(own) = self.path.iter().next() {
+            remove(&self.root.join(own));
         }
     }
 }

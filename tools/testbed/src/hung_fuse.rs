@@ -22,6 +22,7 @@ use rustix::{
 };
 
 use crate::{
+    gate,
     role::{self, Role},
     sys,
     wait::GUARD,
@@ -49,21 +50,24 @@ pub struct HungFuse {
 
 impl HungFuse {
     /// Makes a file system that is a directory, and answers.
-    ///
-    /// # Errors
-    ///
-    /// If this machine has no `/dev/fuse`, or this process may not mount.
-    pub fn open() -> io::Result<Self> {
-        Self::of_mode(libc::S_IFDIR | 0o755)
+    /// `None` if this machine has no `/dev/fuse`, or this process may not mount: the test is then skipped.
+    #[track_caller]
+    pub fn open() -> Option<Self> {
+        Self::or_skipped(libc::S_IFDIR | 0o755)
     }
 
     /// The same with a file of one page, whose content the kernel requests when it is read.
-    ///
-    /// # Errors
-    ///
-    /// As for [`open`](Self::open).
-    pub fn open_file() -> io::Result<Self> {
-        Self::of_mode(libc::S_IFREG | 0o644)
+    #[track_caller]
+    pub fn open_file() -> Option<Self> {
+        Self::or_skipped(libc::S_IFREG | 0o644)
+    }
+
+    #[track_caller]
+    fn or_skipped(mode: u32) -> Option<Self> {
+        let opened = Self::of_mode(mode);
+        opened
+            .inspect_err(|error| gate::skipped(&format!("it needs /dev/fuse: {error}")))
+            .ok()
     }
 
     fn of_mode(mode: u32) -> io::Result<Self> {

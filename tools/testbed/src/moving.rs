@@ -3,15 +3,15 @@
 use std::{
     io::Write,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
-use crate::{Reborn, Sleepers};
+use crate::{Reborn, Running, Sleepers};
 
 /// A process that runs at each line that it receives. At the line "exec" it executes another program, at "user" it also
 /// becomes another user.
 #[derive(Debug)]
-struct Poked(Child);
+struct Poked(Running);
 
 impl Poked {
     fn start() -> Self {
@@ -20,21 +20,15 @@ impl Poked {
             user) exec setpriv --reuid 7777 sleep 600;;
         esac; done";
         let mut shell = Command::new("sh");
-        shell.args(["-c", script]).stdin(Stdio::piped());
-        Self(shell.spawn().expect("there is a shell"))
+        Self(Running::start(
+            shell.args(["-c", script]).stdin(Stdio::piped()),
+        ))
     }
 
     fn poke(&mut self, line: &str) {
         // sleep(1) reads nothing.
         let input = self.0.stdin.as_mut();
         let _ = writeln!(input.expect("it is piped"), "{line}");
-    }
-}
-
-impl Drop for Poked {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -2,13 +2,10 @@
 
 use std::{
     collections::HashSet,
-    fs,
     process::{Child, Command, Stdio},
-    thread,
-    time::Duration,
 };
 
-use crate::wait_until;
+use crate::wait_until_asleep;
 
 /// Processes that are killed when this is dropped; idle ones if it starts them.
 #[derive(Debug)]
@@ -44,13 +41,7 @@ impl Sleepers {
     /// If one has ended.
     pub fn wait_until_asleep(&self) {
         for pid in self.pids() {
-            let stat =
-                || fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs until killed");
-            wait_until("a process that sleeps", || {
-                let before = stat();
-                thread::sleep(Duration::from_millis(1));
-                before.contains("(sleep) S ") && stat() == before
-            });
+            wait_until_asleep(pid, "sleep");
         }
     }
 }

@@ -5,7 +5,6 @@ use std::{
     ffi::{CStr, c_char, c_int},
     fs,
     mem::MaybeUninit,
-    process::{Child, Command, Stdio},
     ptr,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -16,8 +15,13 @@ use fastproc::{
     record::{Record, ThreadRecord},
     text::Files,
 };
-use fastproc_c::*;
-use fastproc_testbed::{alone, gate, own_process};
+use fastproc_c::{
+    FASTPROC_ERROR_ARGUMENT as ARGUMENT, FASTPROC_ERROR_CLOSED as CLOSED,
+    FASTPROC_ERROR_FORKED as FORKED, FASTPROC_ERROR_NO_PROCESS as NO_PROCESS,
+    FASTPROC_ERROR_NO_SNAPSHOT as NO_SNAPSHOT, FASTPROC_ERROR_NOT_ASKED as NOT_ASKED,
+    FASTPROC_ERROR_SIZES as SIZES, FASTPROC_OK as OK, *,
+};
+use fastproc_testbed::{Running, Sleepers, alone, gate, needs, own_process};
 
 /// Counts allocated bytes.
 struct Counting;
@@ -46,7 +50,7 @@ fn open(fields: Fields, source: Option<&CStr>) -> Result<*mut Fastproc, c_int> {
     let source = source.map_or(ptr::null(), CStr::as_ptr);
     // SAFETY: as the header requires.
     match unsafe { fastproc_open(&raw mut handle, fields.bits(), source, 0, sizes_of_header()) } {
-        FASTPROC_OK => Ok(handle),
+        OK => Ok(handle),
         error => {
             assert!(handle.is_null());
             Err(error)
@@ -75,7 +79,7 @@ fn snapshot(handle: *mut Fastproc) -> FastprocSnapshot {
     let mut taken = FastprocSnapshot::default();
     // SAFETY: as the header requires.
     let result = unsafe { fastproc_snapshot(handle, &raw mut taken) };
-    assert_eq!(result, FASTPROC_OK, "{}", message());
+    assert_eq!(result, OK, "{}", message());
     taken
 }
 
@@ -94,7 +98,7 @@ fn change(handle: *mut Fastproc, place: usize) -> Result<FastprocChange, c_int> 
     // SAFETY: as the header requires; the function writes the change in any case.
     unsafe {
         match fastproc_get_change(handle, place, change.as_mut_ptr()) {
-            FASTPROC_OK => Ok(change.assume_init()),
+            OK => Ok(change.assume_init()),
             error => Err(error),
         }
     }
@@ -106,37 +110,18 @@ fn message() -> String {
     message.to_str().expect("text").to_owned()
 }
 
+#[track_caller]
+fn says(part: &str) {
+    let message = message();
+    assert!(message.contains(part), "{message}");
+}
+
 /// A value, or the error.
 fn value<T: Default>(get: impl FnOnce(*mut T) -> c_int) -> Result<T, c_int> {
     let mut value = T::default();
     match get(&raw mut value) {
-        FASTPROC_OK => Ok(value),
+        OK => Ok(value),
         error => Err(error),
-    }
-}
-
-/// An idle process, killed when this is dropped, even if a test fails.
-struct Sleeper(Child);
-
-impl Sleeper {
-    fn start() -> Self {
-        let mut command = Command::new("sleep");
-        command
-            .arg("1000")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        Self(command.spawn().expect("the program starts"))
-    }
-
-    fn id(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -146,116 +131,84 @@ fn wrong_arguments_return_an_error_with_a_message() {
     unsafe {
         assert_eq!(
             fastproc_open(ptr::null_mut(), 0, ptr::null(), 0, sizes_of_header()),
-            FASTPROC_ERROR_ARGUMENT
+            ARGUMENT
         );
-        assert_eq!(
-            open(Fields::from_bits_retain(1 << 30), None),
-            Err(FASTPROC_ERROR_ARGUMENT)
-        );
-        assert!(message().contains("0x40000000"), "{}", message());
-        assert_eq!(
-            open(Fields::empty(), Some(c"magic")),
-            Err(FASTPROC_ERROR_ARGUMENT)
-        );
-        assert!(
-            message().contains("service, bpf, bpf-iter and procfs"),
-            "{}",
-            message()
-        );
+        assert_eq!(open(Fields::from_bits_retain(1 << 30), None), Err(ARGUMENT));
+        says("0x40000000");
+        assert_eq!(open(Fields::empty(), Some(c"magic")), Err(ARGUMENT));
+        says("service, bpf, bpf-iter and procfs");
 
         let field = |name: &CStr| value(|to| fastproc_field(name.as_ptr(), to));
         assert_eq!(field(c"Memory_Details"), Ok(Fields::MEMORY_DETAILS.bits()));
         assert_eq!(field(c"exe"), Ok(FASTPROC_EXE));
-        assert_eq!(field(c"memroy"), Err(FASTPROC_ERROR_ARGUMENT));
-        assert!(message().contains("memory-details"), "{}", message());
+        assert_eq!(field(c"memroy"), Err(ARGUMENT));
+        says("memory-details");
         let mut bits = 7;
-        assert_eq!(
-            fastproc_field(ptr::null(), &raw mut bits),
-            FASTPROC_ERROR_ARGUMENT
-        );
+        assert_eq!(fastproc_field(ptr::null(), &raw mut bits), ARGUMENT);
         assert_eq!(bits, 0);
 
         let handle = open(Fields::MEMORY, Some(c"procfs")).expect("it needs nothing");
-        assert_eq!(find(handle, 1), Err(FASTPROC_ERROR_NO_SNAPSHOT));
-        assert!(message().contains("fastproc_snapshot()"), "{}", message());
-        assert_eq!(difference(handle), Err(FASTPROC_ERROR_NO_SNAPSHOT));
+        assert_eq!(find(handle, 1), Err(NO_SNAPSHOT));
+        says("fastproc_snapshot()");
+        assert_eq!(difference(handle), Err(NO_SNAPSHOT));
         assert_eq!(snapshot(handle).threads, 0);
-        assert_eq!(find(handle, u32::MAX), Err(FASTPROC_ERROR_NO_PROCESS));
-        assert!(message().contains("4294967295"), "{}", message());
+        assert_eq!(find(handle, u32::MAX), Err(NO_PROCESS));
+        says("4294967295");
         let own = find(handle, std::process::id()).expect("the process is shown");
         let mut record = Record::default();
-        assert_eq!(fastproc_get(handle, own, &raw mut record), FASTPROC_OK);
+        assert_eq!(fastproc_get(handle, own, &raw mut record), OK);
         assert_eq!(record.identity.tgid, std::process::id());
         assert!(record.memory.vsize > 0 && record.cpu.utime_ns == u64::MAX);
-        assert_eq!(
-            fastproc_get(handle, usize::MAX, &raw mut record),
-            FASTPROC_ERROR_ARGUMENT
-        );
+        assert_eq!(fastproc_get(handle, usize::MAX, &raw mut record), ARGUMENT);
         assert_eq!(record.identity.tgid, 0);
         let mut thread = ThreadRecord::default();
-        assert_eq!(
-            fastproc_get_thread(handle, 0, &raw mut thread),
-            FASTPROC_ERROR_NOT_ASKED
-        );
-        assert!(message().contains("FASTPROC_THREADS"), "{}", message());
+        assert_eq!(fastproc_get_thread(handle, 0, &raw mut thread), NOT_ASKED);
+        says("FASTPROC_THREADS");
         let ids = value(|to| fastproc_list(handle, own, FASTPROC_LIST_IDS, 0, to));
-        assert_eq!(ids, Err(FASTPROC_ERROR_NOT_ASKED));
-        assert!(message().contains("FASTPROC_NAMESPACES"), "{}", message());
+        assert_eq!(ids, Err(NOT_ASKED));
+        says("FASTPROC_NAMESPACES");
         let list = value(|to| fastproc_list(handle, own, 9, 0, to));
-        assert_eq!(list, Err(FASTPROC_ERROR_ARGUMENT));
-        assert!(matches!(
-            change(handle, own),
-            Err(FASTPROC_ERROR_NO_SNAPSHOT)
-        ));
-        assert!(message().contains("fastproc_difference()"), "{}", message());
+        assert_eq!(list, Err(ARGUMENT));
+        assert!(matches!(change(handle, own), Err(NO_SNAPSHOT)));
+        says("fastproc_difference()");
         let (mut text, mut length) = (ptr::null::<c_char>(), 7_usize);
         let name = FASTPROC_TEXT_NAME;
         assert_eq!(
             fastproc_text(handle, own, name, ptr::null_mut(), &raw mut length),
-            FASTPROC_ERROR_ARGUMENT
+            ARGUMENT
         );
         for (place, kind) in [(usize::MAX, name), (own, 99)] {
             assert_eq!(
                 fastproc_text(handle, place, kind, &raw mut text, &raw mut length),
-                FASTPROC_ERROR_ARGUMENT
+                ARGUMENT
             );
             assert_eq!((CStr::from_ptr(text), length), (c"", 0));
         }
         let status = FASTPROC_TEXT_STATUS;
         assert_eq!(
             fastproc_text(handle, own, status, &raw mut text, ptr::null_mut()),
-            FASTPROC_ERROR_NOT_ASKED
+            NOT_ASKED
         );
         assert_eq!(
             fastproc_text(handle, own, name, &raw mut text, ptr::null_mut()),
-            FASTPROC_OK
+            OK
         );
         let comm = fs::read_to_string("/proc/self/comm").expect("/proc is mounted");
         assert_eq!(CStr::from_ptr(text).to_str(), Ok(comm.trim_end()));
         let mut cgroup = cgroups::record::Record::default();
-        assert_eq!(
-            fastproc_get_cgroup(handle, own, &raw mut cgroup),
-            FASTPROC_ERROR_ARGUMENT
-        );
-        assert!(
-            message().contains("fastproc_open_cgroups()"),
-            "{}",
-            message()
-        );
+        assert_eq!(fastproc_get_cgroup(handle, own, &raw mut cgroup), ARGUMENT);
+        says("fastproc_open_cgroups()");
 
-        assert_eq!(fastproc_close(handle), FASTPROC_OK);
-        assert_eq!(fastproc_close(handle), FASTPROC_ERROR_CLOSED);
-        assert_eq!(find(handle, 1), Err(FASTPROC_ERROR_CLOSED));
+        assert_eq!(fastproc_close(handle), OK);
+        assert_eq!(fastproc_close(handle), CLOSED);
+        assert_eq!(find(handle, 1), Err(CLOSED));
         assert_eq!(
             fastproc_text(handle, own, name, &raw mut text, ptr::null_mut()),
-            FASTPROC_ERROR_CLOSED
+            CLOSED
         );
-        assert_eq!(fastproc_close(ptr::null_mut()), FASTPROC_OK);
+        assert_eq!(fastproc_close(ptr::null_mut()), OK);
         let mut taken = FastprocSnapshot::default();
-        assert_eq!(
-            fastproc_snapshot(ptr::null_mut(), &raw mut taken),
-            FASTPROC_ERROR_ARGUMENT
-        );
+        assert_eq!(fastproc_snapshot(ptr::null_mut(), &raw mut taken), ARGUMENT);
     }
     gate::ran();
 }
@@ -267,9 +220,9 @@ fn a_program_that_was_compiled_with_records_of_another_size_is_refused() {
         for open in [fastproc_open, fastproc_open_cgroups] {
             // SAFETY: as the header requires.
             let opened = unsafe { open(&raw mut handle, 0, ptr::null(), 0, sizes) };
-            assert_eq!(opened, FASTPROC_ERROR_SIZES);
+            assert_eq!(opened, SIZES);
             assert!(handle.is_null());
-            assert!(message().contains("FASTPROC_SIZES"), "{}", message());
+            says("FASTPROC_SIZES");
         }
     }
     gate::ran();
@@ -286,8 +239,8 @@ fn a_child_is_told_to_open_its_own() {
         if child == 0 {
             let mut place = 0;
             let mut taken = FastprocSnapshot::default();
-            let is_told = fastproc_find(handle, 1, &raw mut place) == FASTPROC_ERROR_FORKED
-                && fastproc_snapshot(handle, &raw mut taken) == FASTPROC_ERROR_FORKED;
+            let is_told = fastproc_find(handle, 1, &raw mut place) == FORKED
+                && fastproc_snapshot(handle, &raw mut taken) == FORKED;
             libc::_exit(c_int::from(is_told));
         }
         let mut status = 0;
@@ -297,14 +250,14 @@ fn a_child_is_told_to_open_its_own() {
             "{status:#x}"
         );
         snapshot(handle);
-        assert_eq!(fastproc_close(handle), FASTPROC_OK);
+        assert_eq!(fastproc_close(handle), OK);
     }
     gate::ran();
 }
 
 #[test]
 fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
-    let old = Sleeper::start();
+    let old = Running::sleep("1000");
     let handle = open(Fields::CPU | Fields::THREADS, None).expect("a source");
     // SAFETY: as the header requires.
     unsafe {
@@ -312,11 +265,11 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
         assert_eq!(difference(handle), Ok(0));
         let place = find(handle, old.id()).expect("the process is shown");
         assert!(matches!(change(handle, place), Err(FASTPROC_UNKNOWN)));
-        assert!(message().contains("no earlier snapshot"), "{}", message());
+        says("no earlier snapshot");
 
         let gone = old.id();
         drop(old);
-        let new = Sleeper::start();
+        let new = Running::sleep("1000");
         let used = || {
             let mut usage = std::mem::zeroed();
             assert_eq!(libc::getrusage(libc::RUSAGE_SELF, &raw mut usage), 0);
@@ -327,10 +280,7 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
 
         let taken = snapshot(handle);
         let own = find(handle, std::process::id()).expect("the process is shown");
-        assert!(matches!(
-            change(handle, own),
-            Err(FASTPROC_ERROR_NO_SNAPSHOT)
-        ));
+        assert!(matches!(change(handle, own), Err(NO_SNAPSHOT)));
         for _ in 0..2 {
             // The second time there is nothing to compare.
             let all_gone = difference(handle).expect("there is a snapshot");
@@ -351,16 +301,16 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
         let mut thread = ThreadRecord::default();
         let mut own = (0..taken.threads).filter(|&place| {
             let copied = fastproc_get_thread(handle, place, &raw mut thread);
-            copied == FASTPROC_OK && thread.tid == tid
+            copied == OK && thread.tid == tid
         });
         let own = own.next().expect("the thread is shown");
         let mut of_own = MaybeUninit::uninit();
         let told = fastproc_get_thread_change(handle, own, of_own.as_mut_ptr());
-        assert_eq!(told, FASTPROC_OK);
+        assert_eq!(told, OK);
         let cpu_ns = of_own.assume_init().cpu_ns;
         assert!(cpu_ns >= 50_000_000, "{cpu_ns}");
         drop(new);
-        assert_eq!(fastproc_close(handle), FASTPROC_OK);
+        assert_eq!(fastproc_close(handle), OK);
     }
     gate::ran();
 }
@@ -374,7 +324,7 @@ unsafe fn look(handle: *mut Fastproc) -> usize {
         let mut text = ptr::null();
         // SAFETY: as the header requires.
         unsafe {
-            assert_eq!(fastproc_get(handle, place, &raw mut record), FASTPROC_OK);
+            assert_eq!(fastproc_get(handle, place, &raw mut record), OK);
             let _ = change(handle, place);
             for kind in [
                 FASTPROC_TEXT_NAME,
@@ -384,7 +334,7 @@ unsafe fn look(handle: *mut Fastproc) -> usize {
             ] {
                 assert_eq!(
                     fastproc_text(handle, place, kind, &raw mut text, ptr::null_mut()),
-                    FASTPROC_OK,
+                    OK,
                     "{}",
                     message()
                 );
@@ -405,12 +355,10 @@ fn resident_bytes() -> u64 {
 
 #[test]
 fn nothing_is_allocated_for_a_process() {
-    if !gate::bpf() || !own_process(nothing_is_allocated_for_a_process) {
-        return;
-    }
+    needs!(gate::bpf(), own_process(nothing_is_allocated_for_a_process));
     let _alone = alone();
     let handle = open(Files::FIELDS, Some(c"bpf")).expect("BPF can be used");
-    let sleepers: Vec<Sleeper> = (0..100).map(|_| Sleeper::start()).collect();
+    let sleepers = Sleepers::start(100);
     // SAFETY: as the header requires.
     unsafe {
         for _ in 0..20 {
@@ -440,15 +388,13 @@ fn nothing_is_allocated_for_a_process() {
         });
         let least = grown.into_iter().min().expect("four");
         assert!(least < 1 << 18, "{grown:?} bytes in 2,500 snapshots each");
-        assert_eq!(fastproc_close(handle), FASTPROC_OK);
+        assert_eq!(fastproc_close(handle), OK);
     }
 }
 
 #[test]
 fn handles_can_be_opened_again_and_again() {
-    if !own_process(handles_can_be_opened_again_and_again) {
-        return;
-    }
+    needs!(own_process(handles_can_be_opened_again_and_again));
     let descriptors = || {
         fs::read_dir("/proc/self/fd")
             .expect("/proc is mounted")
@@ -457,14 +403,14 @@ fn handles_can_be_opened_again_and_again() {
     // SAFETY: as the header requires.
     unsafe {
         let first = open(Fields::empty(), Some(c"procfs")).expect("it needs nothing");
-        assert_eq!(fastproc_close(first), FASTPROC_OK);
+        assert_eq!(fastproc_close(first), OK);
         let before = descriptors();
         for round in 0..600 {
             let handle = open(Fields::empty(), Some(c"procfs")).expect("it needs nothing");
             // A handle is not used again soon after it was closed.
             assert!(round > 255 || handle != first);
             snapshot(handle);
-            assert_eq!(fastproc_close(handle), FASTPROC_OK);
+            assert_eq!(fastproc_close(handle), OK);
         }
         assert_eq!(descriptors(), before);
     }

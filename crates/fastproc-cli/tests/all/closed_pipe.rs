@@ -23,7 +23,7 @@ fn complaint(arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn every_command_ends_quietly() {
+fn every_command_ends_quietly_when_nobody_reads_its_output() {
     let own = std::process::id().to_string();
     let verify = ["verify", "--rounds", "1", "--pids", &own];
     let commands: &[&[&str]] = &[
@@ -72,7 +72,7 @@ fn a_failed_write_is_an_error() {
 }
 
 #[test]
-fn so_does_every_format() {
+fn every_format_ends_quietly_when_nobody_reads_it() {
     // So many columns that even a few processes need several writes.
     let columns = ["pid,user,lstart,capeff,sigcgt,comm"; 80].join(",");
     for columns in ["pid", &columns] {

@@ -229,35 +229,6 @@ fn help_begins_with_the_questions() {
 }
 
 #[test]
-fn an_empty_result_and_a_mistake_have_their_own_statuses() {
-    let none = run(&["files", "--filter", "name == nothing"]);
-    assert_eq!(none.status.code(), Some(1));
-    for (arguments, says) in [
-        (&["files", "-F", "pq"][..], "'q' is no field of -F"),
-        (
-            &["files", "--path", "/no/such/file"],
-            "cannot look up /no/such/file",
-        ),
-        (&["files", "--filter", "nmae == x"], "did you mean 'name'?"),
-        (
-            &["files", "--count", "-o", "pid,fd"],
-            "'fd' is no field of --count",
-        ),
-        (
-            &["files", "--count", "--filter", "kind == file"],
-            "'kind' is no field of --count",
-        ),
-        (&["files", "x"], "'x' is not a process id"),
-        (&["sockets", "--port", "70000"], "70000"),
-    ] {
-        let output = run(arguments);
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(error.contains(says), "{arguments:?}: {error}");
-    }
-}
-
-#[test]
 fn a_process_that_was_named_is_not_left_out_in_silence() {
     // Larger than any pid, and a process of which no socket is open.
     let none = "4194304";

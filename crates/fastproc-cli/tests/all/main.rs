@@ -1,6 +1,6 @@
 //! The commands as their users see them. One module per command and view; `serve` and `top` are folders.
 //!
-//! - `fastproc ps`: `ps_usage` (options and mistakes), `ps_names`, `ps_as_ps` (beside ps(1)), `ps_privileges`,
+//! - `fastproc ps`: `ps_usage` (help, standard error, JSON), `ps_names`, `ps_as_ps` (beside ps(1)), `ps_privileges`,
 //!   `ps_terminal`
 //! - every table, text and scrape of the machine in `fixtures/`, without privileges: `frozen`
 //! - the running kernel: `live` (every field, source and error), `exits`, `containers`, `pid_namespaces`

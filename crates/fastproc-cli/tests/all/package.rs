@@ -1,17 +1,8 @@
 //! The Debian package, as its manifest describes it, and the published crates. cargo-deb is not available in every
 //! test; `scripts/check-deb` checks the package itself.
 
-use crate::common;
+use std::{fs, path::Path, process::Command};
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::{Path, PathBuf},
-    process::Command,
-};
-
-use fastproc_testbed::{Folder, gate, needs};
-use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
 
 /// cargo's metadata of all packages here.
@@ -44,97 +35,6 @@ fn assets(deb: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Installs the pages as the package does: cargo-deb compresses those that it does not consider built.
-fn install_pages(deb: &Value, generated: &Path, man: &Path) -> usize {
-    let mut count = 0;
-    for (source, target) in assets(deb) {
-        let Some(section) = target.strip_prefix("usr/share/man/") else {
-            continue;
-        };
-        let is_built = source.starts_with("target/");
-        let files: Vec<PathBuf> = match source.strip_prefix("../../packaging/generated/man1/") {
-            Some(_) => fs::read_dir(generated.join("man1"))
-                .expect("it is made")
-                .map(|file| file.expect("it is listed").path())
-                .collect(),
-            None if is_built => vec![
-                Path::new("../fastproc-c")
-                    .join(Path::new(&source).file_name().expect("it has a name")),
-            ],
-            None => vec![source.into()],
-        };
-        fs::create_dir_all(man.join(section)).expect("the folder is made");
-        for file in files {
-            let text = fs::read(&file).expect("a page");
-            let name = file.file_name().expect("it has a name").to_string_lossy();
-            let to = man.join(section).join(name.as_ref());
-            if is_built {
-                fs::write(to, text).expect("there is room");
-            } else {
-                let to = File::create(format!("{}.gz", to.display())).expect("there is room");
-                let mut to = GzEncoder::new(to, Compression::fast());
-                to.write_all(&text).expect("there is room");
-                to.finish().expect("there is room");
-            }
-            count += 1;
-        }
-    }
-    count
-}
-
-#[test]
-fn every_installed_page_is_found_by_man_and_whatis() {
-    needs!(gate::programs(&["man", "mandb", "whatis"]));
-    let folder = Folder::new("package");
-    let generated = folder.join("generated");
-    common::output(&["generate", generated.to_str().expect("a path")]);
-    let man = folder.join("man");
-    let pages = install_pages(&manifest().0, &generated, &man);
-    assert!(pages > 8, "{pages} pages");
-    let run = |program: &str, arguments: &[&str]| {
-        let mut command = Command::new(program);
-        let output = command
-            .env("MANPATH", &man)
-            .env("LC_ALL", "C.UTF-8")
-            .args(arguments)
-            .output()
-            .expect("the program starts");
-        let (text, words) = (output.stdout, output.stderr);
-        let (text, words) = (
-            String::from_utf8_lossy(&text),
-            String::from_utf8_lossy(&words),
-        );
-        assert!(
-            output.status.success() && words.is_empty(),
-            "{program} {arguments:?}: {text}{words}"
-        );
-        text.into_owned()
-    };
-    run(
-        "mandb",
-        &[
-            "--quiet",
-            "--create",
-            "--user-db",
-            man.to_str().expect("a path"),
-        ],
-    );
-    for page in ["fastproc.1", "fastproc-ps.1", "fastproc.3"] {
-        let (name, section) = page.rsplit_once('.').expect("it has one");
-        let found = run("man", &["-w", section, name]);
-        assert_eq!(
-            found.trim_end(),
-            format!("{}/man{section}/{page}.gz", man.display())
-        );
-        assert!(run("man", &["-P", "cat", section, name]).contains("NAME"));
-    }
-    let known = run("whatis", &["fastproc"]);
-    assert!(
-        known.contains("fastproc (1)") && known.contains("fastproc (3)"),
-        "{known}"
-    );
-}
-
 #[test]
 fn the_synopsis_is_one_line_that_does_not_repeat_the_name() {
     let (deb, description) = manifest();
@@ -143,21 +43,6 @@ fn the_synopsis_is_one_line_that_does_not_repeat_the_name() {
         "{description}"
     );
     assert_eq!(deb["name"], "fastproc");
-}
-
-#[test]
-fn the_exporter_is_neither_enabled_nor_started_by_the_package() {
-    let (deb, _) = manifest();
-    assert_eq!(deb["systemd-units"]["enable"], false);
-    assert_eq!(deb["systemd-units"]["start"], false);
-    let postinst = fs::read_to_string("../../packaging/postinst").expect("the file is read");
-    let commands = postinst
-        .lines()
-        .filter(|line| line.contains("deb-systemd-"));
-    assert!(commands.clone().count() > 0);
-    for command in commands {
-        assert!(command.contains("fastproc.socket"), "{command}");
-    }
 }
 
 #[test]
@@ -267,13 +152,7 @@ fn the_changelog_of_the_package_begins_with_this_version() {
 fn the_command_has_no_web_server_in_it() {
     let needed = |package: &str| {
         let output = Command::new(env!("CARGO"))
-            .args([
-                "tree",
-                "--offline",
-                "--edges=normal",
-                "--prefix=none",
-                "--package",
-            ])
+            .args("tree --offline --edges=normal --prefix=none --package".split(' '))
             .arg(package)
             .output()
             .expect("cargo is there");

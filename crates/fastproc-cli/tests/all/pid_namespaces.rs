@@ -35,7 +35,7 @@ fn doctor(namespaces: &[&str]) -> Value {
 
 /// Every field of unusual processes is that of the namespace's own `/proc`, and no other process is shown.
 #[test]
-#[ignore = "nested_once and nested_twice run it"]
+#[ignore = "values_are_right_in_a_pid_namespace and values_are_right_in_a_pid_namespace_within_another run it"]
 fn inside() {
     let pids = pids_of_testbed();
     let report = output(&["verify", "--json", "--rounds", "3", "--pids", &pids]);
@@ -109,12 +109,12 @@ fn nested(times: usize) {
 }
 
 #[test]
-fn nested_once() {
+fn values_are_right_in_a_pid_namespace() {
     nested(1);
 }
 
 #[test]
-fn nested_twice() {
+fn values_are_right_in_a_pid_namespace_within_another() {
     nested(2);
 }
 

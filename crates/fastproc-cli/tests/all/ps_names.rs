@@ -5,10 +5,10 @@ use crate::common;
 
 use std::{
     fs,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
-use fastproc_testbed::{Folder, gate, needs, wait_until};
+use fastproc_testbed::{Folder, Running, gate, needs, wait_until};
 
 /// A substitute for a name service: it knows only one user and one group, under other names than /etc/passwd.
 const SERVICE: &str = r#"
@@ -80,35 +80,25 @@ fn names_come_from_the_name_services() {
     );
 }
 
-/// A process, which ends with this.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Programs in a container have pseudo terminals of their own, with the same numbers as those of the host.
 #[test]
 fn a_terminal_of_another_container_has_no_name() {
     needs!(gate::root(), gate::programs(&["script", "unshare"]));
     let start = |mount: &str| {
-        let shell = Command::new("unshare")
+        let mut shell = Command::new("unshare");
+        shell
             .args(["--mount", "sh", "-c"])
             .arg(format!(
                 "{mount} exec script -qc 'exec sleep 600' /dev/null"
             ))
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn();
-        Running(shell.expect("it can be started"))
+            .stdout(Stdio::null());
+        Running::start(&mut shell)
     };
     let own = start("");
     let other = start("mount -t devpts -o newinstance,ptmxmode=666 devpts /dev/pts &&");
     let terminal = |of: &Running| {
-        let path = format!("/proc/{0}/task/{0}/children", of.0.id());
+        let path = format!("/proc/{0}/task/{0}/children", of.id());
         let mut child = String::new();
         wait_until("sleep to begin", || {
             child = fs::read_to_string(&path).unwrap_or_default();

@@ -140,15 +140,7 @@ fn a_user_records_what_proc_shows() {
     let everyone = for_everyone();
     let mut recorder = Command::new(everyone.join("fastproc"));
     recorder
-        .args([
-            "record",
-            "--leave",
-            "0",
-            "--interval",
-            "200ms",
-            "--for",
-            "2s",
-        ])
+        .args("record --leave 0 --interval 200ms --for 2s".split(' '))
         .arg(&folder)
         .env("FASTPROC_SOCKET", "")
         .uid(65534)

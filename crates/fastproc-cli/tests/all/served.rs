@@ -4,13 +4,12 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     os::unix::process::CommandExt,
-    path::PathBuf,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     sync::Arc,
 };
 
 use fastproc::record::TICK_NS;
-use fastproc_testbed::{Folder, wait_for, wait_until};
+use fastproc_testbed::{Folder, Running, wait_for, wait_for_state, wait_until};
 use serde_json::Value;
 
 use crate::common::{for_everyone, install, testbed};
@@ -22,7 +21,7 @@ const TOO_MANY: &str = "ask for too many";
 
 /// A service with its own folder, ended with the test.
 pub struct Served {
-    pub child: Child,
+    pub child: Running,
     folder: Folder,
     /// The folder of the command.
     command: Arc<Folder>,
@@ -53,13 +52,9 @@ impl Served {
             socket,
         ];
         let argv = [prefix, &serve].concat();
-        let child = Command::new(argv[0])
-            .args(&argv[1..])
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it can be started");
+        let mut command_line = Command::new(argv[0]);
         let served = Self {
-            child,
+            child: Running::start(command_line.args(&argv[1..]).stderr(Stdio::null())),
             folder,
             command,
         };
@@ -137,13 +132,6 @@ impl Served {
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let ended = self.child.kill().and_then(|()| self.child.wait());
-        ended.expect("it can be ended");
-    }
-}
-
 /// A shell script that mounts another `/proc` and becomes its arguments.
 pub fn mount_proc(options: &str) -> String {
     format!("mount -t proc -o {options} proc /proc && exec \"$@\"")
@@ -156,66 +144,38 @@ pub fn as_user(uid: u32) -> Vec<String> {
     words.chain(["--clear-groups".to_owned()]).collect()
 }
 
-/// Processes of a user, ended with the test.
-struct Own(Vec<Child>);
-
-impl Own {
-    /// One that is dumpable, one that is not since its program is unreadable, and one with another group.
-    fn start(served: &Served, uid: u32) -> Self {
-        let sleep = served.folder.join("sleep");
-        install("/bin/sleep", &sleep);
-        let hidden = served.folder.join("hidden");
-        install("/bin/sleep", &hidden);
-        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o111)).expect("its mode is set");
-        let start = |program: &PathBuf, gid| {
-            Command::new(program)
-                .arg("1000")
-                .stdin(Stdio::null())
-                .current_dir("/")
-                .uid(uid)
-                .gid(gid)
-                .spawn()
-                .expect("sleep can be started")
-        };
-        Self(vec![
-            start(&sleep, uid),
-            start(&hidden, uid),
-            start(&sleep, uid + 1),
-        ])
+/// Processes of a user: one that is dumpable, one that is not since its program is unreadable, and one with another group.
+fn of_user(served: &Served, uid: u32) -> [Running; 3] {
+    let [sleep, hidden] = ["sleep", "hidden"].map(|name| served.folder.join(name));
+    for program in [&sleep, &hidden] {
+        install("/bin/sleep", program);
     }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let ended = child.kill().and_then(|()| child.wait());
-            ended.expect("it can be ended");
-        }
-    }
+    fs::set_permissions(&hidden, fs::Permissions::from_mode(0o111)).expect("its mode is set");
+    [(&sleep, uid), (&hidden, uid), (&sleep, uid + 1)].map(|(program, gid)| {
+        let mut command = Command::new(program);
+        command.arg("1000").stdin(Stdio::null());
+        Running::start(command.current_dir("/").uid(uid).gid(gid))
+    })
 }
 
 /// Unusual processes, and some of each of these users.
 pub struct Odd {
-    own: Vec<Own>,
+    own: Vec<Running>,
 }
 
 impl Odd {
     pub fn start(served: &Served, users: &[u32]) -> Self {
         testbed();
-        let odd = Self {
-            own: users.iter().map(|&uid| Own::start(served, uid)).collect(),
-        };
-        for child in odd.own.iter().flat_map(|own| &own.0) {
-            let stat = format!("/proc/{}/stat", child.id());
-            wait_until("a process sleeps", || {
-                fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
-            });
+        let own = users.iter().flat_map(|&uid| of_user(served, uid));
+        let odd = Self { own: own.collect() };
+        for child in &odd.own {
+            wait_for_state(child.id(), 'S');
         }
         odd
     }
 
     pub fn pids(&self) -> Vec<u32> {
-        let own = self.own.iter().flat_map(|own| own.0.iter().map(Child::id));
+        let own = self.own.iter().map(|child| child.id());
         let odd = testbed().processes().iter().map(|process| process.pid);
         odd.chain(own).collect()
     }

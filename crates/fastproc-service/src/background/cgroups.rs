@@ -180,14 +180,7 @@ mod tests {
 
     /// A cgroup, if there is BPF and the default hierarchy.
     fn cgroup(name: &str) -> Option<Cgroup> {
-        if !gate::bpf() {
-            return None;
-        }
-        let cgroup = Cgroup::new(name);
-        if cgroup.is_none() {
-            gate::skipped("the default hierarchy is not mounted here");
-        }
-        cgroup
+        gate::bpf().then(|| Cgroup::new(name))?
     }
 
     fn wish(view: View) -> Wish {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Child, Raw, Served, become_user, in_child, request, settings, turns};
+use crate::common::{Child, Raw, Served, as_user, become_user, in_child, request, settings, turns};
 use fastproc::{
     Fields, SourceKind,
     source::service::{
@@ -53,8 +53,7 @@ fn a_user_is_served_as_on_newer_kernels_and_root_is_not() {
     for op in [Op::Hello, Op::Snapshot, Op::Exits] {
         assert_eq!(status(&raw, op), Status::NoPeer);
     }
-    in_child(|| {
-        become_user(NOBODY);
+    as_user(NOBODY, || {
         let mut own = std::process::Command::new("sleep");
         let mut own = own.arg("600").spawn().expect("the program starts");
         // Until it has executed sleep, no user may trace it.
@@ -74,8 +73,7 @@ fn a_user_is_served_as_on_newer_kernels_and_root_is_not() {
         own.wait().expect("a child");
         let by = SourceKind::Service;
         assert_eq!(seen, [(by, (true, true)), (by, (false, false))]);
-    })
-    .join();
+    });
 }
 
 #[test]
@@ -84,8 +82,7 @@ fn the_first_request_proves_nothing_and_the_next_does() {
     needs!(gate::root());
     let served = Served::start_with("first-request", &without(Some(SourceKind::Procfs)));
     let path = served.path();
-    in_child(|| {
-        become_user(NOBODY);
+    as_user(NOBODY, || {
         for first in [Op::Snapshot, Op::Exits] {
             let raw = Raw::open(&path).expect("the service listens");
             assert_eq!(status(&raw, first), Status::NoPeer);
@@ -98,8 +95,7 @@ fn the_first_request_proves_nothing_and_the_next_does() {
         // A reader that begins with another request repeats it. Not every kernel can record exits.
         let exits = Exits::open(&path);
         assert!(matches!(exits, Ok(_) | Err(Error::NoExits)), "{exits:?}");
-    })
-    .join();
+    });
     // A process whose ids are not all the same is not served.
     in_child(|| {
         use rustix::{process::Uid, thread};

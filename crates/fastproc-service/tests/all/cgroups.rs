@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Raw, Served, become_user, in_child, request, settings, turns};
+use crate::common::{Raw, Served, as_user, become_user, in_child, request, settings, turns};
 use fastproc::{
     cgroups::{Cgroups, Fields, Source, record::Record},
     source::service::wire::{Op, Reply, Request, Status, part},
@@ -66,16 +66,6 @@ fn rows(reply: &Reply, buffer: &OwnedFd) -> Rows {
     (0..records.count).map(row).collect()
 }
 
-fn usage_ns(folder: &Path) -> u64 {
-    let text = fs::read_to_string(folder.join("cpu.stat")).expect("the file is read");
-    let usec = text
-        .lines()
-        .find_map(|line| line.strip_prefix("usage_usec "));
-    usec.and_then(|usec| usec.parse::<u64>().ok())
-        .expect("a number")
-        * 1000
-}
-
 /// A cgroup in another one, whose process has used some CPU time.
 struct Tree {
     cgroup: Cgroup,
@@ -85,17 +75,11 @@ struct Tree {
 
 impl Tree {
     fn new(name: &str) -> Option<Self> {
-        if !gate::bpf() {
-            return None;
-        }
-        let Some(cgroup) = Cgroup::new("outer/inner") else {
-            gate::skipped("the default hierarchy is not mounted here");
-            return None;
-        };
+        let cgroup = gate::bpf().then(|| Cgroup::new("outer/inner"))??;
         let mut busy = cgroup.command("exit 0").spawn().expect("there is a shell");
         busy.wait().expect("it ends");
         let served = Served::start(name, None);
-        let root = Raw::open(&served.path()).expect("the service listens");
+        let root = served.connect();
         Some(Self {
             cgroup,
             served,
@@ -127,11 +111,9 @@ impl Tree {
     /// Lets a user check what it is shown.
     fn as_user(&self, check: impl FnOnce(&Raw)) {
         let socket = self.served.path();
-        in_child(|| {
-            become_user(NOBODY);
+        as_user(NOBODY, || {
             check(&Raw::open(&socket).expect("the service listens"));
-        })
-        .join();
+        });
     }
 }
 
@@ -150,10 +132,10 @@ fn a_user_is_shown_what_it_may_read_and_root_everything() {
         return;
     };
     let [outer, inner] = tree.paths();
-    let before = usage_ns(&tree.inner());
+    let before = tree.cgroup.usage_ns();
     let whole = tree.whole();
     let (groups, usage) = whole;
-    assert!(groups.contains(Fields::CPU) && usage >= before && usage <= usage_ns(&tree.inner()));
+    assert!(groups.contains(Fields::CPU) && usage >= before && usage <= tree.cgroup.usage_ns());
 
     tree.as_user(|raw| assert_eq!(shown(raw).get(&inner), Some(&whole)));
     // Only the files of requested groups count, and one of them is enough.
@@ -310,16 +292,14 @@ fn a_user_that_may_be_confined_is_refused() {
         return;
     };
     let socket = tree.served.path();
-    in_child(|| {
-        become_user(NOBODY);
+    as_user(NOBODY, || {
         // As Landlock needs it.
         rustix::thread::set_no_new_privs(true).expect("anybody may");
         let raw = Raw::open(&socket).expect("the service listens");
         let (reply, buffer) = raw.ask(asked(0)).expect("an answer");
         assert_eq!(reply.status, Status::Credentials);
         assert!(buffer.is_none());
-    })
-    .join();
+    });
 }
 
 /// More cgroups than a user may be shown are neither read nor checked for it; root has a bound of its own.
@@ -335,13 +315,11 @@ fn users_are_refused_if_there_are_too_many_cgroups() {
     let socket = served.path();
     let root = Raw::open(&socket).expect("the service listens");
     let refused = |max_age| {
-        in_child(|| {
-            become_user(NOBODY);
+        as_user(NOBODY, || {
             let raw = Raw::open(&socket).expect("the service listens");
             let (reply, _) = raw.ask(asked_with_age(0, max_age)).expect("an answer");
             assert_eq!(reply.status, Status::Busy);
-        })
-        .join();
+        });
     };
     let shown = |max_age| {
         let (reply, _) = root.ask(asked_with_age(0, max_age)).expect("an answer");
@@ -420,13 +398,9 @@ fn another_cgroup_namespace_and_unknown_groups_are_refused() {
 #[test]
 fn a_buffer_that_had_cgroups_is_written_anew() {
     let _alone = alone();
-    needs!(gate::bpf());
-    if Cgroup::new("any").is_none() {
-        gate::skipped("the default hierarchy is not mounted here");
-        return;
-    }
+    needs!(gate::bpf(), Cgroup::new("any").is_some());
     let served = Served::start("cgroup-buffers", None);
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     let mut collector = served.builder().open().expect("the service answers");
     for _ in 0..20 {
         assert!(shown(&raw).contains_key("/"));

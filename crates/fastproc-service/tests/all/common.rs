@@ -125,6 +125,12 @@ impl Served {
         self.folder.join("socket")
     }
 
+    /// A connection that need not follow the protocol.
+    #[track_caller]
+    pub fn connect(&self) -> Raw {
+        Raw::open(&self.path()).expect("the service listens")
+    }
+
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -283,6 +289,16 @@ impl Drop for Child {
         let _ = nix::sys::signal::kill(self.0, nix::sys::signal::SIGKILL);
         let _ = waitpid(self.0, None);
     }
+}
+
+/// Runs this in a child that is this user, and waits for its success. It must not panic, and prints nothing.
+#[track_caller]
+pub fn as_user(uid: u32, run: impl FnOnce()) {
+    in_child(|| {
+        become_user(uid);
+        run();
+    })
+    .join();
 }
 
 /// Two ends. Waiting for what does not come fails, even if another child holds the other end too.

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Child, Raw, Served, become_user, in_child, request, stream_pair, turns};
+use crate::common::{
+    Child, Raw, Served, as_user, become_user, in_child, request, stream_pair, turns,
+};
 use fastproc::{
     Collector, Fields, SourceKind, message,
     source::service::{
@@ -31,7 +33,7 @@ fn a_child_of_a_reader_is_served_by_itself_and_its_parent_goes_on() {
     let served = Served::start("forked", None);
     let mut collector = served.builder().open().expect("the service answers");
     collector.snapshot().expect("the service answers");
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     let children: Vec<Child> = (0..8)
         .map(|_| {
             in_child(|| {
@@ -174,8 +176,7 @@ fn the_service_of_anybody_is_not_that_of_a_reader_without_an_id() {
     let mut served = Served::start("without-an-id", source);
     served.stop();
     chown(served.folder(), Some(NOBODY), Some(NOBODY)).expect("root sets the owner");
-    in_child(|| {
-        become_user(NOBODY);
+    as_user(NOBODY, || {
         served.restart(source);
         let path = served.path();
         service::status(&path).expect("it is its own");
@@ -190,6 +191,5 @@ fn the_service_of_anybody_is_not_that_of_a_reader_without_an_id() {
             ));
         })
         .join();
-    })
-    .join();
+    });
 }

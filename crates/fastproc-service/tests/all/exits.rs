@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, process::Command, time::Duration};
 
-use crate::common::{Raw, Served, become_user, in_child, request, settings, turns};
+use crate::common::{Served, become_user, in_child, request, settings, turns};
 use fastproc::{
     Baseline, Collector, Fields, SourceKind,
     exits::Exit,
@@ -206,7 +206,7 @@ fn exits_that_a_slow_reader_misses_are_counted() {
     let mut settings = settings(None);
     settings.exits_kept = KEPT as usize;
     let served = Served::start_with("exits-slow", &settings);
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     let (first, _) = raw.ask(exits_request(0)).expect("an answer");
     assert_ne!(first.exits_last, 0);
     let mut collector = builder(&served).open().expect("the service answers");

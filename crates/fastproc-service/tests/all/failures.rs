@@ -26,7 +26,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 const YOUNG: Duration = Duration::from_secs(3600);
 
 fn hello(served: &Served) -> Status {
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     raw.ask(request(Op::Hello, YOUNG))
         .expect("it answers")
         .0
@@ -39,9 +39,7 @@ fn a_client_that_never_reads_is_cut_off_and_delays_nobody() {
     needs!(gate::bpf());
     raise_descriptors();
     let served = Served::start("never", None);
-    let silent: Vec<Raw> = (0..50)
-        .map(|_| Raw::open(&served.path()).expect("the service listens"))
-        .collect();
+    let silent: Vec<Raw> = (0..50).map(|_| served.connect()).collect();
     for raw in &silent {
         // Until the service closes the connection.
         while raw.send(request(Op::Snapshot, Duration::ZERO)).is_ok() {

@@ -167,7 +167,7 @@ pub fn told(raw: &Raw, groups: Fields) -> Answer {
 
 /// The same about one process.
 fn told_of(served: &Served, pid: u32) -> Told {
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     let mut all = told(&raw, Fields::FILES | Fields::PATHS).all();
     all.remove(&pid).expect("the process is there")
 }
@@ -219,7 +219,7 @@ pub fn become_plain(uid: u32) {
     set_dumpable_behavior(DumpableBehavior::Dumpable).expect("anybody may");
 }
 
-fn as_user(uid: u32, run: impl FnOnce()) {
+fn as_plain(uid: u32, run: impl FnOnce()) {
     in_child(|| {
         become_plain(uid);
         run();
@@ -238,25 +238,17 @@ fn has_file(told: &Told) -> bool {
 }
 
 #[test]
-fn root_is_shown_every_file_of_every_process() {
-    needs!(gate::bpf());
-    let served = Served::start("files-root", None);
-    let held = Held::new(|| become_plain(USER));
-    let told = told_of(&served, held.pid);
-    assert!(!told.is_hidden() && has_file(&told));
-    assert_eq!((told.open, told.kinds), (counted(held.pid), told.open));
-}
-
-#[test]
-fn a_user_is_shown_the_files_of_its_own_processes() {
+fn root_and_the_user_of_a_process_are_shown_its_files() {
     needs!(gate::bpf());
     let served = Served::start("files-own", None);
     let held = Held::new(|| become_plain(USER));
-    as_user(USER, || {
-        let told = told_of(&served, held.pid);
-        assert!(!told.is_hidden() && has_file(&told));
-        assert_eq!((told.open, told.kinds), (counted(held.pid), told.open));
-    });
+    for uid in [0, USER] {
+        as_plain(uid, || {
+            let told = told_of(&served, held.pid);
+            assert!(!told.is_hidden() && has_file(&told), "{uid}");
+            assert_eq!((told.open, told.kinds), (counted(held.pid), told.open));
+        });
+    }
 }
 
 #[test]
@@ -264,7 +256,7 @@ fn a_user_is_shown_only_how_many_files_others_have() {
     needs!(gate::bpf());
     let served = Served::start("files-others", None);
     let helds = [ANOTHER, 0].map(|uid| Held::new(|| become_plain(uid)));
-    as_user(USER, || {
+    as_plain(USER, || {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
         for held in &helds {
             let told = told_of(&served, held.pid);
@@ -283,8 +275,8 @@ fn the_buffer_of_a_user_has_nothing_of_others() {
     needs!(gate::bpf());
     let served = Served::start("files-buffer", None);
     let _held = [ANOTHER, 0].map(|uid| Held::new(|| become_plain(uid)));
-    as_user(USER, || {
-        let raw = Raw::open(&served.path()).expect("the service listens");
+    as_plain(USER, || {
+        let raw = served.connect();
         let answer = told(&raw, Fields::all() - Fields::STAT);
         let name = b"of-a-process";
         assert!(!answer.bytes.windows(name.len()).any(|at| at == name));
@@ -297,7 +289,7 @@ fn a_process_that_may_not_be_dumped_is_left_to_the_reader() {
     needs!(gate::bpf());
     let served = Served::start("files-undumpable", None);
     let held = Held::new(|| become_user(USER));
-    as_user(USER, || {
+    as_plain(USER, || {
         let told = told_of(&served, held.pid);
         assert!(told.is_hidden() && told.is_left_to_the_reader());
         assert!(told.names.is_empty());
@@ -319,7 +311,7 @@ fn a_process_with_ids_of_two_users_is_hidden_from_both() {
         set_dumpable_behavior(DumpableBehavior::Dumpable).expect("anybody may");
     });
     for uid in [USER, ANOTHER] {
-        as_user(uid, || assert_hidden(&told_of(&served, held.pid)));
+        as_plain(uid, || assert_hidden(&told_of(&served, held.pid)));
     }
 }
 
@@ -340,7 +332,7 @@ fn a_process_with_a_group_of_another_is_hidden_from_its_user() {
         rustix::thread::set_thread_res_uid(user, user, user).expect("root may change");
         set_dumpable_behavior(DumpableBehavior::Dumpable).expect("anybody may");
     });
-    as_user(USER, || {
+    as_plain(USER, || {
         assert!(!told_of(&served, held.pid).is_hidden());
         assert_hidden(&told_of(&served, of_group.pid));
     });
@@ -362,7 +354,7 @@ fn a_process_in_a_user_namespace_is_read_by_its_user() {
         unshared.expect("users may make user namespaces here");
         set_dumpable_behavior(DumpableBehavior::Dumpable).expect("anybody may");
     });
-    as_user(USER, || {
+    as_plain(USER, || {
         let told = told_of(&served, held.pid);
         assert!(told.is_left_to_the_reader() && told.names.is_empty());
         let shown = fs::read_dir(format!("/proc/{}/fd", held.pid)).is_ok();
@@ -382,7 +374,7 @@ fn a_user_that_may_be_confined_reads_its_files_itself() {
     needs!(gate::bpf());
     let served = Served::start("files-confined", None);
     let held = Held::new(|| become_plain(USER));
-    as_user(USER, || {
+    as_plain(USER, || {
         // As Landlock needs it.
         rustix::thread::set_no_new_privs(true).expect("anybody may");
         let told = told_of(&served, held.pid);
@@ -391,24 +383,6 @@ fn a_user_that_may_be_confined_reads_its_files_itself() {
         let holder = process(files.snapshot().expect("a snapshot"), held.pid);
         assert!(holder.files().any(is_held));
     });
-}
-
-/// The library has the own process from the kernel, whatever the service knows of it.
-#[test]
-fn a_reader_sees_its_own_files() {
-    needs!(gate::bpf());
-    let served = Served::start("files-itself", None);
-    in_child(|| {
-        become_user(USER);
-        let file = memory("of-a-process");
-        let mut files = open(&served, Fields::FILES | Fields::PATHS);
-        let holder = process(files.snapshot().expect("a snapshot"), std::process::id());
-        let number = file.as_raw_fd() as u32;
-        let mut own = holder.files();
-        let own = own.find(|file| file.descriptor() == Some(number));
-        assert!(own.is_some_and(is_held));
-    })
-    .join();
 }
 
 fn ports(snapshot: Snapshot<'_>) -> Vec<(Option<u32>, u16)> {
@@ -435,46 +409,43 @@ fn listening(become_what: impl FnOnce()) -> (Child, Turn, u16) {
 }
 
 #[test]
-fn sockets_of_others_are_shown_without_their_processes() {
+fn sockets_of_others_are_shown_without_their_process_and_those_of_another_network_are_not() {
     needs!(gate::bpf());
     let served = Served::start("files-sockets", None);
-    let (child, mut turn, port) = listening(|| become_plain(ANOTHER));
-    let pid = child.0.as_raw() as u32;
-    for (uid, holder) in [(USER, None), (ANOTHER, Some(pid)), (0, Some(pid))] {
-        as_user(uid, || {
-            let mut files = open(&served, Fields::SOCKETS);
-            let ports = ports(files.snapshot().expect("a snapshot"));
-            let found: Vec<_> = ports.iter().filter(|(_, of)| *of == port).collect();
-            assert_eq!(found, [&(holder, port)], "{uid}");
-        });
-    }
-    turn.give();
-    child.join();
-}
-
-#[test]
-fn sockets_of_another_network_are_shown_only_with_their_process() {
-    needs!(gate::bpf());
-    let served = Served::start("files-netns", None);
-    let (child, mut turn, port) = listening(|| {
-        // SAFETY: it shares its descriptors with no thread.
-        let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
-        unshared.expect("root may unshare its network");
-        up();
-        become_plain(ANOTHER);
+    let listeners = [false, true].map(|elsewhere| {
+        listening(|| {
+            if elsewhere {
+                // SAFETY: it shares its descriptors with no thread.
+                let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+                unshared.expect("root may unshare its network");
+                up();
+            }
+            become_plain(ANOTHER);
+        })
     });
-    let pid = child.0.as_raw() as u32;
-    for (uid, is_shown) in [(USER, false), (ANOTHER, true), (0, true)] {
-        as_user(uid, || {
-            let mut files = open(&served, Fields::SOCKETS);
-            let snapshot = files.snapshot().expect("a snapshot");
-            let ports = ports(snapshot);
-            assert_eq!(ports.contains(&(Some(pid), port)), is_shown, "{uid}");
-            assert!(is_shown || !snapshot.files().any(|(holder, _)| holder.pid() == pid));
-        });
+    for (is_elsewhere, (child, _, port)) in [false, true].into_iter().zip(&listeners) {
+        let pid = child.0.as_raw() as u32;
+        for uid in [USER, ANOTHER, 0] {
+            as_plain(uid, || {
+                let mut files = open(&served, Fields::SOCKETS);
+                let snapshot = files.snapshot().expect("a snapshot");
+                let ports = ports(snapshot);
+                let is_shown = uid != USER;
+                assert_eq!(ports.contains(&(Some(pid), *port)), is_shown, "{uid}");
+                assert_eq!(snapshot.files().any(|(of, _)| of.pid() == pid), is_shown);
+                // Others of that network may have the same port.
+                if !is_elsewhere {
+                    let found: Vec<_> = ports.iter().filter(|(_, of)| of == port).collect();
+                    let holder = is_shown.then_some(pid);
+                    assert_eq!(found, [&(holder, *port)], "{uid}");
+                }
+            });
+        }
     }
-    turn.give();
-    child.join();
+    for (child, mut turn, _) in listeners {
+        turn.give();
+        child.join();
+    }
 }
 
 /// Brings the loopback device of a new network namespace up.
@@ -485,26 +456,30 @@ fn up() {
     let _ = is_up;
 }
 
+/// The library has the own process from the kernel, whatever the service knows of it.
 #[test]
-fn names_and_positions_are_those_of_the_kernel() {
+fn a_reader_sees_its_own_files_as_the_kernel_does() {
     needs!(gate::bpf());
     let served = Served::start("files-names", None);
-    as_user(USER, || {
-        let mut file = File::from(memory("of-a-process"));
-        std::io::Write::write_all(&mut file, b"12345").expect("there is room");
-        let mut files = open(&served, Fields::FILES | Fields::PATHS | Fields::STAT);
-        let holder = process(files.snapshot().expect("a snapshot"), std::process::id());
-        let number = file.as_raw_fd() as u32;
-        let mut all = holder.files();
-        let own = all.find(|file| file.descriptor() == Some(number));
-        let own = own.expect("it is open");
-        assert!(is_held(own));
-        assert_eq!((own.kind(), own.position()), (Kind::File, Some(5)));
-        assert_eq!((own.size(), own.is_deleted()), (Some(5), Some(true)));
-        for slot in holder.files() {
-            assert!(slot.write_name(&mut Vec::new()));
-        }
-    });
+    for become_what in [become_user, become_plain] {
+        in_child(|| {
+            become_what(USER);
+            let mut file = File::from(memory("of-a-process"));
+            std::io::Write::write_all(&mut file, b"12345").expect("there is room");
+            let mut files = open(&served, Fields::FILES | Fields::PATHS | Fields::STAT);
+            let holder = process(files.snapshot().expect("a snapshot"), std::process::id());
+            let number = file.as_raw_fd() as u32;
+            let mut all = holder.files();
+            let own = all.find(|file| file.descriptor() == Some(number));
+            let own = own.expect("it is open");
+            assert!(is_held(own));
+            assert_eq!((own.kind(), own.position()), (Kind::File, Some(5)));
+            assert_eq!((own.size(), own.is_deleted()), (Some(5), Some(true)));
+            let mut named = holder.files();
+            assert!(named.all(|slot| slot.write_name(&mut Vec::new())));
+        })
+        .join();
+    }
 }
 
 /// A file system of a user may never answer, so the service reads files only by BPF.
@@ -512,13 +487,13 @@ fn names_and_positions_are_those_of_the_kernel() {
 fn a_service_without_bpf_refuses_and_the_library_reads_itself() {
     needs!(gate::root());
     let served = Served::start_with("files-procfs", &settings(Some(SourceKind::Procfs)));
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     let (reply, _) = raw.ask(asked(Fields::FILES)).expect("an answer");
     assert_eq!(reply.status, Status::Groups);
     let mut files = open(&served, Fields::FILES);
     let refused = files.snapshot().map(|_| ());
     assert!(matches!(refused, Err(Error::Bpf(_))), "{refused:?}");
-    as_user(USER, || {
+    as_plain(USER, || {
         let builder = Files::builder().fields(Fields::FILES).once(true);
         let opened = builder.service_timeout(GUARD).open_at(Some(&served.path()));
         let mut files = opened.expect("/proc is there");
@@ -532,7 +507,7 @@ fn a_service_without_bpf_refuses_and_the_library_reads_itself() {
 fn unknown_groups_are_refused() {
     needs!(gate::bpf());
     let served = Served::start("files-groups", None);
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     let unknown = Request {
         groups: 1 << 30,
         ..asked(Fields::FILES)
@@ -548,8 +523,8 @@ fn an_old_snapshot_of_another_user_is_not_sent() {
     let served = Served::start("files-age", None);
     let held = Held::new(|| become_plain(ANOTHER));
     for (uid, is_shown) in [(0, true), (USER, false), (ANOTHER, true), (USER, false)] {
-        as_user(uid, || {
-            let raw = Raw::open(&served.path()).expect("the service listens");
+        as_plain(uid, || {
+            let raw = served.connect();
             let any_age = Request {
                 max_age_ns: u64::MAX,
                 ..asked(Fields::FILES | Fields::PATHS)
@@ -566,7 +541,7 @@ fn readers_of_one_user_share_a_snapshot_that_is_young_enough() {
     needs!(gate::bpf());
     let served = Served::start("files-shared", None);
     let ask = |max_age| {
-        let raw = Raw::open(&served.path()).expect("the service listens");
+        let raw = served.connect();
         let request = Request {
             max_age_ns: max_age,
             ..asked(Fields::FILES)
@@ -606,7 +581,7 @@ fn files_of_a_thread_are_shown_by_the_rights_of_that_thread() {
         fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
     });
     assert!(has_file(&told_of(&served, pid)));
-    as_user(USER, || {
+    as_plain(USER, || {
         let told = told_of(&served, pid);
         assert!(told.is_hidden() && told.names.is_empty());
     });

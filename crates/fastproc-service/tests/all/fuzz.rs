@@ -1,77 +1,20 @@
-//! Both ends of the protocol against an other end that follows no rule.
+//! A reader against a service that follows no rule. `hostile_users` tests a service against such readers.
 
 use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     sync::mpsc,
-    time::Duration,
 };
 
-use crate::common::{Raw, Served, receive_guard, request};
+use crate::common::receive_guard;
 use fastproc::{
     Collector, Details, Fields, SourceKind, Texts, layout, message,
-    source::service::wire::{self, Op, Part, Reply, Request, Status, part},
+    source::service::wire::{self, Part, Reply, Request, Status, part},
 };
 use fastproc_service::bind;
-use fastproc_testbed::{Folder, GUARD, gate, needs};
+use fastproc_testbed::{Folder, GUARD};
 use nix::sys::socket::{MsgFlags, SockFlag, accept4, recv, setsockopt, sockopt::ReceiveTimeout};
 use proptest::{prelude::*, test_runner::TestRunner};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-
-/// Messages of any bytes, and nearly right ones.
-fn messages() -> impl Strategy<Value = Vec<u8>> {
-    let words = (
-        prop::array::uniform13(any::<u64>()),
-        0..7_u64,
-        any::<bool>(),
-    );
-    let near = words.prop_map(|(mut words, op, small)| {
-        words[0] = 1;
-        words[1] = op;
-        if small {
-            for word in &mut words[2..] {
-                *word &= 0xfff;
-            }
-        }
-        wire::to_bytes(&words)
-    });
-    prop_oneof![prop::collection::vec(any::<u8>(), 1..300), near]
-}
-
-#[test]
-fn a_service_bears_any_reader() {
-    needs!(gate::bpf());
-    let served = Served::start("hostile-reader", None);
-    let config = ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(150)
-    };
-    let readers = prop::collection::vec(
-        prop::collection::vec((messages(), any::<bool>()), 1..8),
-        1..4,
-    );
-    let ran = TestRunner::new(config).run(&readers, |readers| {
-        for messages in readers {
-            let Ok(raw) = Raw::open(&served.path()) else {
-                continue;
-            };
-            for (message, reads) in messages {
-                let sent = raw.send_bytes(&message);
-                if sent.is_ok() && reads {
-                    // An answer, or the end of the connection.
-                    let _ = raw.receive();
-                }
-            }
-        }
-        let raw = Raw::open(&served.path()).expect("the service listens");
-        let (reply, _) = raw
-            .ask(request(Op::Snapshot, Duration::MAX))
-            .expect("it answers");
-        prop_assert_eq!(reply.status, Status::Ok);
-        Ok(())
-    });
-    ran.expect("it goes on serving");
-    assert!(served.status("/buffers/lent") <= 1, "nothing is left lent");
-}
 
 /// The answer of a service that follows no rule.
 #[derive(Clone, Debug)]

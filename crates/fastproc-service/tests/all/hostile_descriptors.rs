@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Raw, Served, become_user, in_child, request, settings, turns};
+use crate::common::{Raw, Served, as_user, become_user, in_child, request, settings, turns};
 use fastproc::source::service::wire::{self, Op, Status};
 use fastproc_testbed::{alone, gate, needs};
 use nix::{
@@ -59,15 +59,13 @@ fn send_with(raw: &Raw, stream: &TcpStream) -> nix::Result<usize> {
 }
 
 fn bystander_is_served(path: &Path) {
-    in_child(|| {
-        become_user(BYSTANDER);
+    as_user(BYSTANDER, || {
         let raw = Raw::open(path).expect("the service listens");
         let (reply, _) = raw
             .ask(request(Op::Snapshot, Duration::ZERO))
             .expect("an answer");
         assert_eq!(reply.status, Status::Ok);
-    })
-    .join();
+    });
 }
 
 /// As with systemd, which listens before the service starts: clients that connected then may send descriptors on any
@@ -118,8 +116,7 @@ fn clients_that_send_descriptors_are_disconnected() {
     needs!(gate::bpf());
     let served = Served::start("descriptor", None);
     let path = served.path();
-    in_child(|| {
-        become_user(ATTACKER);
+    as_user(ATTACKER, || {
         let (stream, _listener) = lingering();
         let raw = Raw::open(&path).expect("the service listens");
         if let Err(error) = send_with(&raw, &stream) {
@@ -129,7 +126,6 @@ fn clients_that_send_descriptors_are_disconnected() {
             drop(stream);
             assert!(raw.receive().is_none(), "the connection is closed");
         }
-    })
-    .join();
+    });
     bystander_is_served(&path);
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, thread, time::Duration};
 
 use crate::{
-    common::{Child, Raw, Served, become_user, in_child, raise_descriptors, settings, turns},
+    common::{Child, Raw, Served, as_user, in_child, raise_descriptors, settings, turns},
     files::{Answer, asked, become_plain, memory, told},
 };
 use fastproc::{files::Fields, source::service::wire::Status};
@@ -14,7 +14,7 @@ const ATTACKER: u32 = 54_650;
 const BYSTANDER: u32 = 54_651;
 
 fn status_for(served: &Served, groups: Fields) -> Status {
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     raw.ask(asked(groups)).expect("an answer").0.status
 }
 
@@ -24,10 +24,10 @@ fn a_user_with_too_many_descriptors_is_refused_and_others_are_not() {
     // A hard limit may be 20,000.
     const PROCESSES: usize = 5;
     const EACH: u32 = 14_000;
-    if !gate::bpf() || !own_process(a_user_with_too_many_descriptors_is_refused_and_others_are_not)
-    {
-        return;
-    }
+    needs!(
+        gate::bpf(),
+        own_process(a_user_with_too_many_descriptors_is_refused_and_others_are_not)
+    );
     let _alone = alone();
     raise_descriptors();
     let served = Served::start("files-many", None);
@@ -45,25 +45,21 @@ fn a_user_with_too_many_descriptors_is_refused_and_others_are_not() {
         (attacker, own)
     });
     let attackers: Vec<_> = attackers.collect();
-    in_child(|| {
-        become_user(ATTACKER);
+    as_user(ATTACKER, || {
         assert_eq!(status_for(&served, Fields::FILES), Status::Busy);
         // They can be counted.
         assert_eq!(status_for(&served, Fields::empty()), Status::Ok);
-    })
-    .join();
+    });
     let of_user = format!("/users/{ATTACKER}/over_budget_total");
     assert_eq!(served.status(&of_user), 1);
-    in_child(|| {
-        become_user(BYSTANDER);
-        let raw = Raw::open(&served.path()).expect("the service listens");
+    as_user(BYSTANDER, || {
+        let raw = served.connect();
         let all = told(&raw, Fields::FILES).all();
         for (attacker, _) in &attackers {
             let pid = attacker.0.as_raw() as u32;
             assert!(all[&pid].open > EACH);
         }
-    })
-    .join();
+    });
     for (attacker, mut own) in attackers {
         own.give();
         attacker.join();
@@ -87,24 +83,17 @@ fn a_user_over_its_time_is_refused_files_and_others_are_not() {
             answer.is_some_and(|(reply, _)| reply.status == expected)
         });
     };
-    in_child(|| {
-        become_user(ATTACKER);
-        let raw = Raw::open(&served.path()).expect("the service listens");
+    as_user(ATTACKER, || {
+        let raw = served.connect();
         // To be identified may have taken all that it has.
         ask_until(&raw, Status::Ok);
         ask_until(&raw, Status::Busy);
-    })
-    .join();
+    });
     let of_user = format!("/users/{ATTACKER}/over_budget_total");
     assert!(served.status(&of_user) > 0);
-    in_child(|| {
-        become_user(BYSTANDER);
-        ask_until(
-            &Raw::open(&served.path()).expect("the service listens"),
-            Status::Ok,
-        );
-    })
-    .join();
+    as_user(BYSTANDER, || {
+        ask_until(&served.connect(), Status::Ok);
+    });
     assert_eq!(status_for(&served, Fields::FILES), Status::Ok);
 }
 
@@ -114,19 +103,15 @@ fn readers_that_go_before_they_are_answered_delay_nobody() {
     let _alone = alone();
     needs!(gate::bpf());
     let served = Served::start("files-gone", None);
-    in_child(|| {
-        become_user(ATTACKER);
+    as_user(ATTACKER, || {
         for _ in 0..100 {
-            let raw = Raw::open(&served.path()).expect("the service listens");
+            let raw = served.connect();
             raw.send(asked(Fields::FILES)).expect("the request is sent");
         }
-    })
-    .join();
-    in_child(|| {
-        become_user(BYSTANDER);
+    });
+    as_user(BYSTANDER, || {
         assert_eq!(status_for(&served, Fields::FILES), Status::Ok);
-    })
-    .join();
+    });
     wait_until("nothing is lent", || served.status("/buffers/lent") == 0);
 }
 
@@ -135,15 +120,13 @@ fn a_reader_that_asks_again_before_it_is_answered_is_cut_off() {
     let _alone = alone();
     needs!(gate::bpf());
     let served = Served::start("files-twice", None);
-    in_child(|| {
-        become_user(ATTACKER);
-        let raw = Raw::open(&served.path()).expect("the service listens");
+    as_user(ATTACKER, || {
+        let raw = served.connect();
         for _ in 0..2 {
             raw.send(asked(Fields::FILES)).expect("the request is sent");
         }
         while raw.receive().is_some() {}
-    })
-    .join();
+    });
     let of_user = format!("/users/{ATTACKER}/cut_off_total");
     assert_eq!(served.status(&of_user), 1);
     assert_eq!(status_for(&served, Fields::FILES), Status::Ok);

@@ -4,7 +4,9 @@ use crate::common;
 
 use std::{ops::Range, os::fd::AsFd, time::Duration};
 
-use crate::common::{Child, Raw, Served, Turn, in_child, request, settings, stream_pair, turns};
+use crate::common::{
+    Child, Raw, Served, Turn, as_user, in_child, request, settings, stream_pair, turns,
+};
 use fastproc::{
     SourceKind,
     source::service::wire::{Op, Status},
@@ -130,8 +132,7 @@ fn the_user_with_the_most_connections_makes_room_for_others() {
     };
     let attackers = hold_connections(FIRST_USER..FIRST_USER + USERS, CONNECTIONS, open);
     for uid in [0, FIRST_USER + USERS] {
-        in_child(|| {
-            common::become_user(uid);
+        as_user(uid, || {
             let raws = [(); 3].map(|()| {
                 let raw = Raw::open(&path).expect("the service listens");
                 assert_eq!(greet(&raw), Some(Status::Ok), "{uid} has room");
@@ -142,8 +143,7 @@ fn the_user_with_the_most_connections_makes_room_for_others() {
                 let again = raw.ask(request(Op::Hello, Duration::ZERO));
                 assert!(again.is_some(), "{uid} has lost a connection");
             }
-        })
-        .join();
+        });
     }
     let_go(attackers);
 }
@@ -158,7 +158,7 @@ fn repeated_requests_for_exits_record_them_once() {
     settings.exits_linger = Duration::from_secs(3600);
     let served = Served::start_with("exits", &settings);
     for _ in 0..5 {
-        let raw = Raw::open(&served.path()).expect("the service listens");
+        let raw = served.connect();
         let asked = raw.ask(request(Op::Exits, Duration::ZERO));
         let status = asked.map(|(reply, _)| reply.status);
         assert_eq!(status, Some(Status::Ok));
@@ -183,12 +183,10 @@ fn unserved_connections_make_room_for_new_ones() {
     let open = || Raw::open(&path).expect("the service listens");
     let attackers = hold_connections(FIRST_USER..FIRST_USER + USERS, CONNECTIONS, open);
     for uid in [0, FIRST_USER + USERS] {
-        in_child(|| {
-            common::become_user(uid);
+        as_user(uid, || {
             let raw = Raw::open(&path).expect("the service listens");
             assert_eq!(greet(&raw), Some(Status::Ok), "{uid} has room");
-        })
-        .join();
+        });
     }
     let_go(attackers);
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    common::{Child, Served, become_user, in_child, turns},
+    common::{Child, Served, as_user, become_user, in_child, turns},
     files,
 };
 use fastproc::{Details, Texts};
@@ -244,14 +244,12 @@ fn live(served: &Served, life: &[Step], programs: &Programs) {
             let _ = ptrace::seize(child.0, ptrace::Options::empty());
         }
         for reader in READERS {
-            in_child(|| {
-                become_user(reader);
+            as_user(reader, || {
                 let before = by_proc(pid);
                 let shown = by_service(served, pid);
                 assert_eq!(by_proc(pid), before, "it does nothing meanwhile");
                 assert_eq!(shown, before, "{reader} after {step:?} of {life:?}");
-            })
-            .join();
+            });
         }
     }
 }

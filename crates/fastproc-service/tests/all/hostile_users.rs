@@ -10,9 +10,9 @@ use std::{cell::RefCell, fs, time::Duration};
 use crate::common::{Child, Raw, Served, Turn, become_user, in_child, request, settings, turns};
 use fastproc::{
     Fields, Texts, cgroups, files,
-    source::service::wire::{Op, Request, Status},
+    source::service::wire::{self, Op, Request, Status},
 };
-use fastproc_testbed::{alone, gate, own_process, wait_until};
+use fastproc_testbed::{alone, gate, needs, own_process, wait_until};
 use proptest::{prelude::*, test_runner::TestRunner};
 
 const FIRST_USER: u32 = 54_500;
@@ -22,11 +22,13 @@ const BYSTANDER: u32 = 54_590;
 const MOST_SLICES: u64 = 500;
 
 /// What a user does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Act {
     Connect,
     /// Sends a request on one of its connections.
     Ask(usize, Request),
+    /// Sends any bytes, or a request with words of any value.
+    Send(usize, Vec<u8>),
     /// Receives the answer on one of them, and keeps its descriptor.
     Receive(usize),
     Close(usize),
@@ -64,9 +66,23 @@ fn acts() -> impl Strategy<Value = Act> {
             Act::Ask(at, asked)
         },
     );
+    let near = (
+        prop::array::uniform13(any::<u64>()),
+        0..7_u64,
+        any::<bool>(),
+    );
+    let near = near.prop_map(|(mut words, op, small)| {
+        (words[0], words[1]) = (1, op);
+        if small {
+            words[2..].iter_mut().for_each(|word| *word &= 0xfff);
+        }
+        wire::to_bytes(&words)
+    });
+    let bytes = prop_oneof![prop::collection::vec(any::<u8>(), 1..300), near];
     prop_oneof![
         2 => Just(Act::Connect),
         8 => ask,
+        2 => (0..6_usize, bytes).prop_map(|(at, bytes)| Act::Send(at, bytes)),
         6 => (0..6_usize).prop_map(Act::Receive),
         1 => (0..6_usize).prop_map(Act::Close),
         1 => Just(Act::Forget),
@@ -84,24 +100,29 @@ fn groups_of(op: Op) -> u32 {
 fn play(path: &std::path::Path, acts: &[Act]) {
     let (mut raws, mut kept) = (Vec::<(Raw, bool)>::new(), Vec::new());
     for act in acts {
-        match *act {
+        match act {
             Act::Connect if raws.len() < 6 => {
                 raws.push((Raw::open(path).expect("the service listens"), false));
             }
+            // A second request before the answer ends the connection, and may fail if it has ended.
             Act::Ask(at, asked) => {
-                if let Some((raw, waits)) = raws.get_mut(at) {
-                    // A second request before the answer ends the connection, and may fail if it has ended.
-                    *waits |= raw.send(asked).is_ok();
+                if let Some((raw, waits)) = raws.get_mut(*at) {
+                    *waits |= raw.send(*asked).is_ok();
+                }
+            }
+            Act::Send(at, bytes) => {
+                if let Some((raw, waits)) = raws.get_mut(*at) {
+                    *waits |= raw.send_bytes(bytes).is_ok();
                 }
             }
             Act::Receive(at) => {
-                if let Some((raw, waits)) = raws.get_mut(at)
+                if let Some((raw, waits)) = raws.get_mut(*at)
                     && std::mem::take(waits)
                 {
                     kept.extend(raw.receive().and_then(|(_, buffer)| buffer));
                 }
             }
-            Act::Close(at) if at < raws.len() => drop(raws.swap_remove(at)),
+            Act::Close(at) if *at < raws.len() => drop(raws.swap_remove(*at)),
             Act::Forget => kept.clear(),
             _ => (),
         }
@@ -124,11 +145,10 @@ fn descriptors() -> usize {
 
 #[test]
 fn whatever_users_send_a_bystander_is_answered_and_the_service_stays_small() {
-    if !gate::bpf()
-        || !own_process(whatever_users_send_a_bystander_is_answered_and_the_service_stays_small)
-    {
-        return;
-    }
+    needs!(
+        gate::bpf(),
+        own_process(whatever_users_send_a_bystander_is_answered_and_the_service_stays_small)
+    );
     let _alone = alone();
     common::raise_descriptors();
     let mut settings = settings(None);

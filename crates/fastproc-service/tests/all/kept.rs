@@ -5,8 +5,11 @@ use std::{
     fs,
     io::{IoSlice, Read, Write},
     mem::offset_of,
-    os::unix::{fs::FileExt, net::UnixStream, process::CommandExt},
-    process::Command,
+    os::{
+        fd::OwnedFd,
+        unix::{fs::FileExt, net::UnixStream},
+    },
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -16,21 +19,17 @@ use fastproc::{
     record::{Identity, Record},
     source::service::wire::{Op, Part, Request, part},
 };
-use fastproc_testbed::{GUARD, gate, needs, wait_until};
+use fastproc_testbed::{Folder, GUARD, Running, gate, needs, wait_until};
 use nix::{
-    libc,
     sys::{ptrace, wait},
-    unistd::{ForkResult, Pid},
+    unistd::Pid,
 };
 
 const LONG: Duration = Duration::from_secs(3600);
-/// Bytes of a command line.
-const LEN: usize = 24;
-const PAGE: usize = 4096;
 
-/// A process with one thread, whose arguments are in writable memory, and which executes commands.
+/// `kept.c`, which executes commands.
 struct Fixture {
-    pid: Pid,
+    process: Running,
     control: UnixStream,
     /// The address of its arguments.
     arguments: usize,
@@ -51,53 +50,38 @@ enum Act {
     Execute = b'e',
 }
 
-fn map_page() -> usize {
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let page = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            PAGE,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    assert_ne!(page, libc::MAP_FAILED);
-    page as usize
+/// Compiles the program of the fixtures.
+fn compiled() -> Folder {
+    let folder = Folder::new("kept");
+    let mut command = Command::new("clang");
+    command
+        .args(["-x", "c", "-", "-o"])
+        .arg(folder.join("kept"));
+    let mut compiler = Running::start(command.stdin(Stdio::piped()));
+    let mut source = compiler.stdin.take().expect("a pipe");
+    let text = include_bytes!("kept.c");
+    source.write_all(text).expect("clang reads");
+    drop(source);
+    assert!(compiler.wait().expect("a child").success());
+    folder
 }
 
 impl Fixture {
-    fn start() -> Self {
-        let (control, mut own) = UnixStream::pair().expect("a pair of sockets");
+    fn start(program: &Folder) -> Self {
+        let (mut control, own) = UnixStream::pair().expect("a pair of sockets");
         control.set_read_timeout(Some(GUARD)).expect("a socket");
-        let (first, second, stack) = (map_page(), map_page(), map_page());
-        for (at, fill) in [(first, b'a'), (second, b'A')] {
-            write_line(at, fill);
-        }
-        let map = memory_map();
-        // SAFETY: the child uses nothing that another thread could hold: it reads, writes and makes system calls.
-        match unsafe { nix::unistd::fork() }.expect("it can fork") {
-            ForkResult::Parent { child } => {
-                for page in [first, second, stack] {
-                    // SAFETY: mapped above, and only the child uses it, which has a copy.
-                    unsafe { libc::munmap(page as *mut libc::c_void, PAGE) };
-                }
-                let mut fixture = Self {
-                    pid: child,
-                    control,
-                    arguments: first,
-                };
-                fixture.done();
-                fixture
-            }
-            ForkResult::Child => {
-                drop(control);
-                live(&mut own, map, [first, second, stack]);
-                // SAFETY: ends this process without running what the test's would.
-                unsafe { libc::_exit(0) }
-            }
-        }
+        let mut command = Command::new(program.join("kept"));
+        let process = Running::start(command.stdin(OwnedFd::from(own)));
+        drop(command);
+        let mut address = [0; size_of::<usize>()];
+        control.read_exact(&mut address).expect("the fixture tells");
+        let mut fixture = Self {
+            process,
+            control,
+            arguments: usize::from_ne_bytes(address),
+        };
+        fixture.done();
+        fixture
     }
 
     fn done(&mut self) {
@@ -116,138 +100,15 @@ impl Fixture {
     }
 
     fn pid(&self) -> u32 {
-        self.pid.as_raw() as u32
+        self.process.id()
+    }
+
+    fn as_pid(&self) -> Pid {
+        Pid::from_raw(self.pid() as i32)
     }
 
     fn line(&self) -> Vec<u8> {
-        fs::read(format!("/proc/{}/cmdline", self.pid)).expect("/proc shows the process")
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let _ = nix::sys::signal::kill(self.pid, nix::sys::signal::SIGKILL);
-        let _ = wait::waitpid(self.pid, None);
-    }
-}
-
-fn write_line(at: usize, fill: u8) {
-    // SAFETY: a page of this process that nothing else refers to.
-    unsafe {
-        std::ptr::write_bytes(at as *mut u8, fill, LEN - 1);
-        ((at + LEN - 1) as *mut u8).write_volatile(0);
-    }
-}
-
-/// Adds one to the first letter.
-fn change(at: usize) {
-    // SAFETY: as above; another process that shares the memory may write there, never both at once.
-    unsafe {
-        let first = at as *mut u8;
-        first.write_volatile(first.read_volatile() + 1);
-    }
-}
-
-/// `struct prctl_mm_map`: eleven addresses, the auxiliary vector and its length, a descriptor.
-type MemoryMap = [u64; 13];
-
-/// The addresses of this process, to be changed.
-fn memory_map() -> MemoryMap {
-    let stat = fs::read_to_string("/proc/self/stat").expect("/proc is mounted");
-    let (_, rest) = stat.rsplit_once(") ").expect("a name");
-    // The first number after the name and the state is the fourth of proc_pid_stat(5).
-    let fields: Vec<u64> = rest
-        .split(' ')
-        .map(|field| field.trim().parse().unwrap_or(0))
-        .collect();
-    let field = |number: usize| fields[number - 3];
-    let mut map = [0; 13];
-    for (at, number) in [26, 27, 45, 46, 47, 0, 28, 48, 49, 50, 51]
-        .into_iter()
-        .enumerate()
-    {
-        map[at] = if number == 0 { 0 } else { field(number) };
-    }
-    // No auxiliary vector and no program: both stay.
-    map[12] = u64::from(u32::MAX) << 32;
-    map
-}
-
-/// Moves the arguments to this address.
-fn lie_at(map: &mut MemoryMap, at: usize) -> bool {
-    // SAFETY: returns the end of the heap.
-    map[5] = unsafe { libc::syscall(libc::SYS_brk, 0) } as u64;
-    map[7] = at as u64;
-    map[8] = (at + LEN) as u64;
-    // SAFETY: changes only what the kernel shows of this process.
-    unsafe {
-        libc::prctl(
-            libc::PR_SET_MM,
-            libc::PR_SET_MM_MAP,
-            map.as_ptr(),
-            size_of::<MemoryMap>(),
-            0,
-        ) == 0
-    }
-}
-
-extern "C" fn share(control: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the parent waits, and has left these here.
-    let (at, own) = unsafe { *control.cast::<(usize, libc::c_int)>() };
-    for _ in 0..2 {
-        change(at);
-        let mut byte = 0_u8;
-        // SAFETY: a byte of a constant, and one of this stack.
-        unsafe {
-            libc::write(own, c".".as_ptr().cast(), 1);
-            libc::read(own, (&raw mut byte).cast(), 1);
-        }
-    }
-    0
-}
-
-fn live(own: &mut UnixStream, mut map: MemoryMap, [first, second, stack]: [usize; 3]) {
-    use std::os::fd::AsRawFd;
-    let (mut at, mut other) = (first, second);
-    let mut good = lie_at(&mut map, at);
-    loop {
-        let _ = own.write_all(if good { b"." } else { b"!" });
-        let mut byte = [0];
-        if own.read_exact(&mut byte).is_err() {
-            return;
-        }
-        good = true;
-        match byte[0] {
-            b'w' => change(at),
-            b'm' => {
-                good = lie_at(&mut map, other);
-                std::mem::swap(&mut at, &mut other);
-            }
-            b's' => {
-                let mut handed = (at, own.as_raw_fd());
-                // SAFETY: nothing else uses the stack; this process waits for the other one.
-                let child = unsafe {
-                    libc::clone(
-                        share,
-                        (stack + PAGE) as *mut libc::c_void,
-                        libc::CLONE_VM | libc::SIGCHLD,
-                        (&raw mut handed).cast(),
-                    )
-                };
-                // SAFETY: waits for the child that was made.
-                good =
-                    child > 0 && unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } == child;
-            }
-            _ => {
-                let _ = Command::new("/bin/sh")
-                    .args(["-c", "printf . >&0; read x", "executed"])
-                    .stdin(std::os::fd::OwnedFd::from(
-                        own.try_clone().expect("a descriptor"),
-                    ))
-                    .exec();
-                return;
-            }
-        }
+        fs::read(format!("/proc/{}/cmdline", self.pid())).expect("/proc shows the process")
     }
 }
 
@@ -304,9 +165,10 @@ fn read_times(raw: &Raw, pids: &[u32]) -> Vec<u64> {
 fn nothing_is_read_again_of_processes_that_rest() {
     needs!(gate::bpf());
     let served = Served::start("rest", None);
-    let fixtures: Vec<Fixture> = (0..50).map(|_| Fixture::start()).collect();
+    let program = compiled();
+    let fixtures: Vec<Fixture> = (0..50).map(|_| Fixture::start(&program)).collect();
     let pids: Vec<u32> = fixtures.iter().map(Fixture::pid).collect();
-    let raw = Raw::open(&served.path()).expect("the service listens");
+    let raw = served.connect();
     let mut before = read_times(&raw, &pids);
     let (mut again, mut all) = (0, 0);
     for _ in 0..20 {
@@ -324,7 +186,8 @@ fn a_process_that_rewrites_its_command_line_is_shown_at_once() {
     needs!(gate::bpf());
     let served = Served::start("own", None);
     let mut collector = collector(&served, LONG);
-    let mut fixtures: Vec<Fixture> = (0..4).map(|_| Fixture::start()).collect();
+    let program = compiled();
+    let mut fixtures: Vec<Fixture> = (0..4).map(|_| Fixture::start(&program)).collect();
     let mut compared = 0;
     for round in 0..60 {
         for fixture in &mut fixtures {
@@ -370,21 +233,21 @@ fn a_command_line_that_a_tracer_writes_is_shown_at_once() {
     needs!(gate::bpf());
     let served = Served::start("traced", None);
     let mut collector = collector(&served, LONG);
-    let fixture = Fixture::start();
+    let fixture = Fixture::start(&compiled());
     for round in 0..20_u8 {
         assert_eq!(shown(&mut collector, fixture.pid()), fixture.line());
-        ptrace::attach(fixture.pid).expect("the child can be traced");
-        wait::waitpid(fixture.pid, None).expect("it stops");
+        ptrace::attach(fixture.as_pid()).expect("the child can be traced");
+        wait::waitpid(fixture.as_pid(), None).expect("it stops");
         assert_eq!(shown(&mut collector, fixture.pid()), fixture.line());
         let word = i64::from_ne_bytes([b'a' + round; 8]);
         let at = fixture.arguments as ptrace::AddressType;
-        ptrace::write(fixture.pid, at, word).expect("it is traced");
+        ptrace::write(fixture.as_pid(), at, word).expect("it is traced");
         let line = shown(&mut collector, fixture.pid());
         assert_eq!(line, fixture.line());
         assert_eq!(line[0], b'a' + round);
         let word = i64::from_ne_bytes([b'A' + round; 8]);
-        ptrace::write(fixture.pid, at, word).expect("it is traced");
-        ptrace::detach(fixture.pid, None).expect("it is traced");
+        ptrace::write(fixture.as_pid(), at, word).expect("it is traced");
+        ptrace::detach(fixture.as_pid(), None).expect("it is traced");
         let line = shown(&mut collector, fixture.pid());
         assert_eq!(line, fixture.line());
         assert_eq!(line[0], b'A' + round);
@@ -401,10 +264,10 @@ fn a_command_line_that_others_write_is_shown_after_the_allowed_age() {
     let mut exact = collector(&served, Duration::ZERO);
     let short = Duration::from_millis(50);
     let mut young = collector(&served, short);
-    let fixture = Fixture::start();
+    let fixture = Fixture::start(&compiled());
     let memory = fs::File::options()
         .write(true)
-        .open(format!("/proc/{}/mem", fixture.pid));
+        .open(format!("/proc/{}/mem", fixture.pid()));
     let memory = memory.expect("the memory can be opened");
     for round in 0..20_u8 {
         let before = shown(&mut keeps, fixture.pid());
@@ -419,8 +282,11 @@ fn a_command_line_that_others_write_is_shown_after_the_allowed_age() {
                 base: fixture.arguments,
                 len: text.len(),
             };
-            let written =
-                nix::sys::uio::process_vm_writev(fixture.pid, &[IoSlice::new(&text)], &[remote]);
+            let written = nix::sys::uio::process_vm_writev(
+                fixture.as_pid(),
+                &[IoSlice::new(&text)],
+                &[remote],
+            );
             assert_eq!(written, Ok(text.len()));
         }
         let kept = shown(&mut keeps, fixture.pid());

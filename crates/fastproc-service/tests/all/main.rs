@@ -1,10 +1,9 @@
 //! The service and its readers, over real sockets.
 //!
-//! - who is served: `access`, `connections`, `trust`, `before_peer_pidfd`, `confine`
+//! - who is served: `connections`, `trust`, `before_peer_pidfd`, `confine`
 //! - what a reader gets: `cgroups`, `files`, `exits`, `executed`, `kept` (command lines), `reused` (buffers)
 //! - what goes wrong: `failures`, `fuzz`; attacks of a hostile user: `hostile` and the modules after it
 
-mod access;
 mod before_peer_pidfd;
 mod cgroups;
 mod common;

@@ -10,38 +10,31 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Served, become_user, in_child};
+use crate::common::{Served, as_user};
 use fastproc::{Collector, Fields, Process, Snapshot, SourceKind, record::Record};
-use fastproc_testbed::{Brackets, Reborn, gate, needs, wait_for, wait_until};
+use fastproc_testbed::{Brackets, Reborn, Running, gate, needs, wait_for, wait_until};
 use nix::libc;
 
 const NOBODY: u32 = 65_534;
 
 /// A process that sleeps until it receives a line, and then runs.
-struct Cat(Child);
+struct Cat(Running);
 
 impl Cat {
     fn start() -> Self {
         let mut cat = Command::new("cat");
         cat.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut cat = Self(cat.spawn().expect("there is cat(1)"));
+        let mut cat = Self(Running::start(&mut cat));
         cat.run();
         cat
     }
 
     fn run(&mut self) {
-        let Child { stdin, stdout, .. } = &mut self.0;
+        let Child { stdin, stdout, .. } = &mut *self.0;
         writeln!(stdin.as_mut().expect("it is piped"), "run").expect("it reads");
         let mut line = String::new();
         let mut output = BufReader::new(stdout.as_mut().expect("it is piped"));
         output.read_line(&mut line).expect("it writes");
-    }
-}
-
-impl Drop for Cat {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -223,11 +216,9 @@ fn a_user_learns_only_of_changes_that_it_is_shown() {
     // Becomes the user while it is watched.
     let command = "read line; exec setpriv --reuid 65534 --regid 65534 --clear-groups sleep 600";
     let mut becomes = Command::new("sh");
-    let becomes = becomes.args(["-c", command]).stdin(Stdio::piped()).spawn();
-    let mut becomes = Cat(becomes.expect("there is a shell"));
-    let own = becomes.0.id();
-    in_child(|| {
-        become_user(NOBODY);
+    let mut becomes = Running::start(becomes.args(["-c", command]).stdin(Stdio::piped()));
+    let own = becomes.id();
+    as_user(NOBODY, || {
         let mut often = Reader::open(&served, Fields::TOP | Fields::IO, Duration::ZERO);
         let mut seldom = Reader::open(&served, Fields::TOP | Fields::IO, Duration::ZERO);
         wait_until("a snapshot in which the sharer is unchanged", || {
@@ -241,7 +232,7 @@ fn a_user_learns_only_of_changes_that_it_is_shown() {
         for round in 0..24 {
             cats[round % 20].run();
             if round == 12 {
-                let input = becomes.0.stdin.as_mut().expect("it is piped");
+                let input = becomes.stdin.as_mut().expect("it is piped");
                 writeln!(input, "become").expect("it reads");
                 wait_until("its own process", || {
                     often.look();
@@ -265,8 +256,7 @@ fn a_user_learns_only_of_changes_that_it_is_shown() {
         for (unchanged, all) in [often.unchanged, seldom.unchanged] {
             assert!(unchanged > all / 4, "{unchanged} of {all}");
         }
-    })
-    .join();
+    });
     let sharer = nix::unistd::Pid::from_raw(sharer as i32);
     nix::sys::signal::kill(sharer, nix::sys::signal::SIGKILL).expect("the child is killed");
     nix::sys::wait::waitpid(sharer, None).expect("the child ends");

@@ -295,7 +295,6 @@ mod tests {
     fn the_way_back_takes_sections_too() {
         needs!(gate::bpf());
         let Some(cgroup) = Cgroup::new("parent") else {
-            gate::skipped("the default hierarchy is not mounted here");
             return;
         };
         let folder = cgroup.folder();

@@ -283,7 +283,6 @@ fn the_cgroup_is_the_same_with_and_without_its_id() {
 #[test]
 fn one_path_is_read_for_each_cgroup() {
     let Some(cgroup) = fastproc_testbed::Cgroup::new("one/path") else {
-        fastproc_testbed::gate::skipped("the default hierarchy is not mounted here");
         return;
     };
     let start = || {

@@ -3,124 +3,31 @@
 use std::{
     collections::HashSet,
     fs,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    path::Path,
+    process::{Command, Stdio},
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use fastproc::cgroups::{Baseline, Cgroups, Fields, Source, TextFile, record::Pressure};
-use fastproc_testbed::{gate, wait_for, wait_until};
+use fastproc_testbed::{Cgroup, Running, gate, needs, wait_for, wait_until, wait_until_asleep};
 use rustix::{
-    io::Errno,
     process::Pid,
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
-/// A cgroup of this test, with cgroups below it.
-struct Tree {
-    folder: PathBuf,
-    path: String,
-}
-
-impl Tree {
-    /// `None`: it cannot be created here.
-    fn new(name: &str) -> Option<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        if !gate::bpf() {
-            return None;
-        }
-        let Ok(cgroups) = Cgroups::builder().source(Some(Source::Files)).open() else {
-            gate::skipped("there is no default hierarchy here");
-            return None;
-        };
-        let mount = cgroups.mount().to_owned();
-        loop {
-            let next = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("fastproc-{name}-{}-{next}", std::process::id());
-            let folder = mount.join(&name);
-            let Err(error) = fs::create_dir(&folder) else {
-                let path = format!("/{name}");
-                return Some(Self { folder, path });
-            };
-            match Errno::from_io_error(&error) {
-                // A killed test left it behind.
-                Some(Errno::EXIST) => {}
-                Some(Errno::ROFS | Errno::ACCESS | Errno::PERM) => {
-                    gate::skipped("the default hierarchy is not mounted here");
-                    return None;
-                }
-                _ => panic!("{}: {error}", folder.display()),
-            }
-        }
-    }
-
-    fn make(&self, below: &str) -> PathBuf {
-        let folder = self.folder.join(below);
-        fs::create_dir_all(&folder).expect("root may make a cgroup");
-        folder
-    }
-
-    fn path(&self, below: &str) -> Vec<u8> {
-        format!("{}{below}", self.path).into_bytes()
-    }
-}
-
-fn remove(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove(&entry.path());
-        }
-    }
-    // A killed process may take a moment to leave it.
-    for _ in 0..500 {
-        if fs::remove_dir(folder).is_ok() || !folder.exists() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        remove(&self.folder);
-    }
-}
-
-/// A process in a cgroup that has used a CPU, mostly in kernel mode, and sleeps until it receives a line or this value is
-/// dropped.
-struct Member(Child);
-
-impl Member {
-    fn new(folder: &Path) -> Self {
-        let script = "echo $$ > $0/cgroup.procs; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
-                      head -c 500M /dev/zero > /dev/null; echo; read x && while :; do :; done";
-        let mut child = Command::new("sh")
-            .arg("-c")
-            .arg(script)
-            .arg(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        let mut byte = [0];
-        let out = child.stdout.as_mut().expect("a pipe");
-        std::io::Read::read_exact(out, &mut byte).expect("it says when it is done");
-        let stat = format!("/proc/{}/stat", child.id());
-        wait_until("the shell reads", || {
-            let stat = fs::read_to_string(&stat).expect("/proc shows the process");
-            stat.contains(") S ")
-        });
-        Self(child)
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A process in a cgroup that has used a CPU, mostly in kernel mode, and sleeps until it receives a line.
+fn member(folder: &Path) -> Running {
+    let script = "echo $$ > $0/cgroup.procs; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
+                  head -c 500M /dev/zero > /dev/null; echo; read x && while :; do :; done";
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(script).arg(folder);
+    let mut member = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let out = member.stdout.as_mut().expect("a pipe");
+    std::io::Read::read_exact(out, &mut [0]).expect("it says when it is done");
+    wait_until_asleep(member.id(), "sh");
+    member
 }
 
 fn open(source: Source, fields: Fields) -> Cgroups {
@@ -133,11 +40,12 @@ fn open(source: Source, fields: Fields) -> Cgroups {
 
 #[test]
 fn both_sources_say_what_the_kernels_files_say() {
-    let Some(tree) = Tree::new("both") else {
+    needs!(gate::bpf());
+    let Some(tree) = Cgroup::new("both") else {
         return;
     };
     let (used, inner) = (tree.make("used"), tree.make("outer/inner"));
-    let _member = Member::new(&used);
+    let _member = member(&used);
     fs::write(inner.join("cgroup.freeze"), "1").expect("the file is written");
     // The kernel reports a frozen cgroup a moment later.
     let events = inner.join("cgroup.events");
@@ -151,7 +59,7 @@ fn both_sources_say_what_the_kernels_files_say() {
         let mut look = || {
             let snapshot = cgroups.snapshot().expect("a snapshot");
             let found = snapshot
-                .find(&tree.path("/used"))
+                .find(&tree.path_of("/used"))
                 .expect("the cgroup is shown");
             let mut text = Vec::new();
             assert!(snapshot.render(found, TextFile::CpuStat, &mut text));
@@ -168,7 +76,7 @@ fn both_sources_say_what_the_kernels_files_say() {
         assert!(!kernel.starts_with("usage_usec 0\n"), "it has used a CPU");
         let snapshot = cgroups.snapshot().expect("a snapshot");
         let find = |below: &str| {
-            let path = tree.path(below);
+            let path = tree.path_of(below);
             let found = snapshot.find(&path);
             found.unwrap_or_else(|| panic!("{source}: {} is missing", path.escape_ascii()))
         };
@@ -187,10 +95,10 @@ fn both_sources_say_what_the_kernels_files_say() {
         assert_eq!(identity("/outer/inner"), (0, 1, 0, 0), "{source}");
         let outer = find("/outer");
         assert_eq!(find("/outer/inner").record().identity.parent, outer.id());
-        assert_eq!((outer.name(), outer.depth()), (&b"outer"[..], 2));
+        assert_eq!((outer.name(), outer.depth()), (&b"outer"[..], 3));
         assert_eq!(
             outer.id(),
-            rustix::fs::stat(tree.folder.join("outer"))
+            rustix::fs::stat(tree.folder().join("outer"))
                 .expect("the folder exists")
                 .st_ino
         );
@@ -209,14 +117,15 @@ fn both_sources_say_what_the_kernels_files_say() {
 
 #[test]
 fn cgroups_come_and_go_with_their_directories() {
-    let Some(tree) = Tree::new("go") else {
+    needs!(gate::bpf());
+    let Some(tree) = Cgroup::new("go") else {
         return;
     };
     let gone = tree.make("gone");
     for source in [Source::Bpf, Source::Files] {
         let mut cgroups = open(source, Fields::CPU);
         let mut before = Baseline::default();
-        let path = tree.path("/gone");
+        let path = tree.path_of("/gone");
         let snapshot = cgroups.snapshot().expect("a snapshot");
         let found = snapshot.find(&path).expect("the cgroup is shown");
         assert_eq!(before.changes(snapshot, found).cpu, None);
@@ -249,7 +158,8 @@ impl Drop for Stop<'_> {
 /// The walk pauses after every few cgroups, while others are created and removed.
 #[test]
 fn a_walk_in_many_runs_meets_what_stays() {
-    let Some(tree) = Tree::new("storm") else {
+    needs!(gate::bpf());
+    let Some(tree) = Cgroup::new("storm") else {
         return;
     };
     let mut stay = Vec::new();
@@ -260,7 +170,7 @@ fn a_walk_in_many_runs_meets_what_stays() {
             format!("/s{at}/deep"),
             format!("/s{at}/deep/deeper"),
         ] {
-            stay.push(tree.path(&below));
+            stay.push(tree.path_of(&below));
         }
     }
     let stop = AtomicBool::new(false);
@@ -274,11 +184,9 @@ fn a_walk_in_many_runs_meets_what_stays() {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let folder = tree
-                        .folder
-                        .join(format!("s{}/deep/x{storm}", (round * 7) % 40));
-                    let _ = fs::create_dir_all(folder.join("y/z"));
-                    remove(&folder);
+                    let own = format!("s{}/deep/x{storm}", (round * 7) % 40);
+                    tree.make(&format!("{own}/y/z"));
+                    tree.remove(&own);
                     rounds.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -322,15 +230,15 @@ fn a_walk_in_many_runs_meets_what_stays() {
 }
 
 /// Two processes of a cgroup that compete for a CPU, until these values are dropped.
-fn rivals(folder: &Path) -> [Member; 2] {
+fn rivals(folder: &Path) -> [Running; 2] {
     let cpus = sched_getaffinity(None).expect("of this thread");
     let first = (0..CpuSet::MAX_CPU).find(|&cpu| cpus.is_set(cpu));
     let mut one = CpuSet::new();
     one.set(first.expect("this thread runs somewhere"));
     [(); 2].map(|()| {
-        let mut member = Member::new(folder);
-        sched_setaffinity(Pid::from_raw(member.0.id() as i32), &one).expect("its CPUs can be set");
-        let to = member.0.stdin.as_mut().expect("a pipe");
+        let mut member = member(folder);
+        sched_setaffinity(Pid::from_raw(member.id() as i32), &one).expect("its CPUs can be set");
+        let to = member.stdin.as_mut().expect("a pipe");
         std::io::Write::write_all(to, b"\n").expect("it reads");
         member
     })
@@ -340,7 +248,8 @@ fn rivals(folder: &Path) -> [Member; 2] {
 /// kernel's own, so each equals one of two texts around it.
 #[test]
 fn pressure_is_what_the_kernel_would_calculate_now() {
-    let Some(tree) = Tree::new("pressure") else {
+    needs!(gate::bpf());
+    let Some(tree) = Cgroup::new("pressure") else {
         return;
     };
     let folder = tree.make("contended");
@@ -348,7 +257,7 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
         gate::skipped("this kernel has no pressure of cgroups");
         return;
     }
-    let path = tree.path("/contended");
+    let path = tree.path_of("/contended");
     let mut by_bpf = open(Source::Bpf, Fields::PRESSURE);
     let both = Fields::PRESSURE | Fields::PRESSURE_AVERAGES;
     let mut by_files = open(Source::Files, both);

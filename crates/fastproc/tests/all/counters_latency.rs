@@ -9,23 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::counters::{Counters, MachineFile, Options, Want};
-use fastproc_testbed::{Folder, gate, wait_until};
+use fastproc::counters::{MachineFile, Options, Want};
+use fastproc_testbed::{Folder, wait_until};
 
-#[track_caller]
-fn open() -> Option<Counters> {
-    if !gate::bpf() {
-        return None;
-    }
-    let counters = Options::new()
-        .line_by_line(true)
-        .text_latency(Duration::ZERO)
-        .open()
-        .expect("it opens");
-    let refused = counters.unavailable().map(ToString::to_string);
-    assert_eq!(refused, None, "the programs are refused");
-    Some(counters)
-}
+use crate::counters_live::{exact, open};
 
 fn jiffy() -> Duration {
     let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
@@ -59,7 +46,9 @@ impl Drop for SetWhenDropped<'_> {
 
 #[test]
 fn counts_are_never_older_than_allowed_and_never_go_back() {
-    let Some(counters) = open() else { return };
+    let Some(counters) = open(exact()) else {
+        return;
+    };
     // One more than there are CPUs; with many more, the readers would only wait for each other.
     let readers = thread::available_parallelism()
         .map_or(2, usize::from)
@@ -127,7 +116,9 @@ fn counts_are_never_older_than_allowed_and_never_go_back() {
 
 #[test]
 fn exact_counts_are_the_kernels_through_the_short_cut() {
-    let Some(counters) = open() else { return };
+    let Some(counters) = open(exact()) else {
+        return;
+    };
     let mut reader = counters.reader();
     let (mut judged, mut rounds) = (0, 0);
     let folder = Folder::new("interrupts");
@@ -174,7 +165,7 @@ fn exact_counts_are_the_kernels_through_the_short_cut() {
 }
 
 #[test]
-fn more_readers_than_slots_share() {
+fn readers_beyond_the_slots_share_one() {
     let counters = Options::new().readers(1).open().expect("it opens");
     thread::scope(|scope| {
         for _ in 0..4 {

@@ -11,7 +11,7 @@ use fastproc_testbed::{Folder, gate, name_of, needs, wait_until};
 
 /// Opens with the programs, which must load wherever possible.
 #[track_caller]
-fn open(options: Options) -> Option<Counters> {
+pub fn open(options: Options) -> Option<Counters> {
     if !gate::bpf() {
         return None;
     }
@@ -24,7 +24,7 @@ fn open(options: Options) -> Option<Counters> {
 }
 
 /// Reads lines that the kernel computes each time, so that they can be compared.
-fn exact() -> Options {
+pub fn exact() -> Options {
     let options = Options::new().line_by_line(true);
     options.text_latency(Duration::ZERO)
 }

@@ -5,9 +5,6 @@ mod exit_waits;
 
 use std::{
     collections::{HashMap, HashSet},
-    fs,
-    os::unix::fs::MetadataExt,
-    path::PathBuf,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -17,7 +14,7 @@ use fastproc::{
     difference::Counter,
     exits::{Event, Exit, Exits},
 };
-use fastproc_testbed::{Folder, alone, gate, name_of, needs, wait_until};
+use fastproc_testbed::{Cgroup, alone, gate, name_of, needs, wait_until};
 
 /// If pids are reused quickly, another process may have had this one, and its last record may come late.
 fn is_child(exit: &Exit, pid: u32) -> bool {
@@ -365,84 +362,19 @@ time.sleep(600)
     assert!(paths.iter().any(|path| path == b"/bin/sh"), "{paths:?}");
 }
 
-/// A cgroup of the default hierarchy, which counts the CPU time of its processes.
-struct Cgroup {
-    folder: PathBuf,
-    mounted: Option<Folder>,
-}
-
-impl Cgroup {
-    fn new() -> Self {
-        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts can be read");
-        let of_type = |line: &str| line.split(' ').nth(2) == Some("cgroup2");
-        let there = mounts.lines().find(|line| of_type(line));
-        let there = there
-            .and_then(|line| line.split(' ').nth(1))
-            .map(PathBuf::from);
-        let mounted = there.is_none().then(|| {
-            let own = Folder::new("cgroup");
-            let mounted = rustix::mount::mount(
-                "none",
-                &*own,
-                "cgroup2",
-                rustix::mount::MountFlags::empty(),
-                None,
-            );
-            mounted.expect("cgroup2 can be mounted");
-            own
-        });
-        let root = there.unwrap_or_else(|| mounted.as_ref().expect("it was mounted").to_path_buf());
-        let folder = root.join(format!("fastproc-exits-{}", std::process::id()));
-        // A killed test left one of this name behind.
-        let _ = fs::remove_dir(&folder);
-        fs::create_dir(&folder).expect("a cgroup can be made");
-        Self { folder, mounted }
-    }
-
-    fn id(&self) -> u64 {
-        fs::metadata(&self.folder).expect("the path exists").ino()
-    }
-
-    fn used_ns(&self) -> u64 {
-        let stat = fs::read_to_string(self.folder.join("cpu.stat")).expect("it tells its CPU time");
-        let line = stat
-            .lines()
-            .find_map(|line| line.strip_prefix("usage_usec "));
-        1000 * line
-            .and_then(|text| text.parse::<u64>().ok())
-            .expect("a number")
-    }
-
-    /// Runs the script in a shell in it.
-    fn run(&self, script: &str) -> std::process::Child {
-        let script = format!(
-            "echo $$ > {}/cgroup.procs && {script}",
-            self.folder.display()
-        );
-        let child = Command::new("sh").args(["-c", &script]).spawn();
-        child.expect("sh runs")
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.folder);
-        if let Some(root) = &self.mounted {
-            let _ = rustix::mount::unmount(&**root, rustix::mount::UnmountFlags::DETACH);
-        }
-    }
-}
-
 /// Snapshots and the exits between them account for all CPU time of a cgroup, although each of its processes is
 /// short-lived.
 #[test]
 fn snapshots_and_exits_account_for_all_that_was_used() {
     needs!(gate::bpf());
+    let Some(cgroup) = Cgroup::new("exits") else {
+        return;
+    };
     let _alone = alone();
     // Other exits may fill the ring while this process is stopped; and a virtual CPU may be stopped while a process
     // runs before it is in the cgroup, or after its parent has waited for it.
     for _ in 0..3 {
-        match account() {
+        match account(&cgroup) {
             Ok(()) => return,
             Err(why) => gate::repeated(&why),
         }
@@ -455,8 +387,8 @@ const PROCESSES: usize = 2 + 3 * 120;
 
 /// Compares the CPU time of snapshots and exits with that of the cgroup. An error describes the difference, or says
 /// that exits were lost, so that they cannot be compared.
-fn account() -> Result<(), String> {
-    let cgroup = Cgroup::new();
+fn account(cgroup: &Cgroup) -> Result<(), String> {
+    let used_before_ns = cgroup.usage_ns();
     let fields = Fields::CPU | Fields::CGROUP;
     let builder = Collector::builder().service_socket(None).fields(fields);
     let mut collector = builder
@@ -476,7 +408,7 @@ fn account() -> Result<(), String> {
     let script = format!(
         "for n in $(seq 120); do sh -c '{work}; :' unmistakable; ({work}); /bin/true; done; exit 0"
     );
-    let mut child = cgroup.run(&script);
+    let mut child = cgroup.command(&script).spawn().expect("sh runs");
     let id = cgroup.id();
     let waiting = std::thread::spawn(move || child.wait());
     let (mut known_ns, mut ended, mut final_ones, mut lost) = (0_u64, 0, 0, 0);
@@ -534,7 +466,7 @@ fn account() -> Result<(), String> {
         lines >= 120,
         "the command lines of 120 are known, here of {lines}"
     );
-    let used_ns = cgroup.used_ns();
+    let used_ns = cgroup.usage_ns() - used_before_ns;
     let share = known_ns as f64 / used_ns as f64;
     let told = format!(
         "{ended} processes, {final_ones} with final values: {known_ns} of {used_ns} ns, {share:.4}"

@@ -7,7 +7,7 @@ use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Write, stdout},
     os::fd::AsRawFd,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread,
     time::Duration,
 };
@@ -17,7 +17,7 @@ use fastproc::{
     access::Access,
     text::{Text, Units, io, stat, statm, status},
 };
-use fastproc_testbed::{Brackets, Options, Testbed, again, gate, needs, wait_until};
+use fastproc_testbed::{Running, again, gate, needs, wait_until, wait_until_asleep};
 
 const WALKS: [SourceKind; 2] = [SourceKind::Bpf, SourceKind::BpfIter];
 /// Set for the process that works and then sleeps.
@@ -79,78 +79,54 @@ fn works_and_rests() {
     rest()
 }
 
-/// A process, killed when this is dropped.
-struct Running(Child);
-
-impl Running {
-    /// The process that works and then sleeps, once it sleeps.
-    fn worker() -> Self {
-        let mut worker = Self(
-            again(works_and_rests)
-                .env(WORKS, "1")
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .spawn()
-                .expect("it starts"),
-        );
-        let output = worker.0.stdout.take().expect("it is piped");
-        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.ends_with("works")), "it has ended");
-        wait_until("all threads of the worker to rest", || worker.rests());
-        worker
-    }
-
-    /// Whether its five threads sleep, including those of the test harness that wait. Reads each thread alone, because
-    /// reading `stat` of a process makes the kernel remember the times that it has shown.
-    fn rests(&self) -> bool {
-        let tasks =
-            fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("/proc shows the process");
-        let states = tasks.map(|task| {
-            let text = fs::read_to_string(task.expect("a thread").path().join("stat"));
-            text.expect("no thread ends").contains(") S ")
-        });
-        let states: Vec<bool> = states.collect();
-        states.len() == 5 && !states.contains(&false)
-    }
-
-    /// A process whose terminal has a number of more than a byte; it holds the terminals before it open.
-    fn of_high_terminal() -> Self {
-        let terminals: Vec<File> = (0..257)
-            .map(|_| {
-                let file = File::options().read(true).write(true).open("/dev/ptmx");
-                file.expect("a terminal can be had")
-            })
-            .collect();
-        let last = terminals.last().expect("there are some").as_raw_fd();
-        let (mut number, unlocked) = (0_i32, 0_i32);
-        // SAFETY: both read or write the number that is passed.
-        let asked = unsafe {
-            libc::ioctl(last, libc::TIOCSPTLCK, &raw const unlocked)
-                | libc::ioctl(last, libc::TIOCGPTN, &raw mut number)
-        };
-        assert!(asked == 0 && number > 255, "terminal {number}");
-        // If the leader of a session opens a terminal, that becomes its controlling terminal.
-        let child = Command::new("setsid")
-            .args(["sh", "-c", &format!("exec sleep 600 </dev/pts/{number}")])
-            .stdin(Stdio::null())
-            .spawn();
-        let running = Self(child.expect("setsid can be run"));
-        let stat = format!("/proc/{}/stat", running.0.id());
-        wait_until("sleep to have a terminal", || {
-            let text = fs::read_to_string(&stat).expect("the file is read");
-            text.contains("(sleep) S ") && !text.contains(" 0 -1 ")
-        });
-        // The terminals must stay open while it runs, but not longer than this program.
-        std::mem::forget(terminals);
-        running
-    }
+/// The process that works and then sleeps, once it sleeps.
+fn worker() -> Running {
+    let mut command = again(works_and_rests);
+    let command = command.env(WORKS, "1").stdin(Stdio::null());
+    let mut worker = Running::start(command.stdout(Stdio::piped()));
+    let output = worker.stdout.take().expect("it is piped");
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.ends_with("works")), "it has ended");
+    wait_until("all threads of the worker to rest", || rests(worker.id()));
+    worker
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Whether its five threads sleep, including those of the test harness that wait. Reads each thread alone, because
+/// reading `stat` of a process makes the kernel remember the times that it has shown.
+fn rests(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("/proc shows the process");
+    let states = tasks.map(|task| {
+        let text = fs::read_to_string(task.expect("a thread").path().join("stat"));
+        text.expect("no thread ends").contains(") S ")
+    });
+    let states: Vec<bool> = states.collect();
+    states.len() == 5 && !states.contains(&false)
+}
+
+/// A process whose terminal has a number of more than a byte; it holds the terminals before it open.
+fn of_high_terminal() -> Running {
+    let terminals: Vec<File> = (0..257)
+        .map(|_| {
+            let file = File::options().read(true).write(true).open("/dev/ptmx");
+            file.expect("a terminal can be had")
+        })
+        .collect();
+    let last = terminals.last().expect("there are some").as_raw_fd();
+    let (mut number, unlocked) = (0_i32, 0_i32);
+    // SAFETY: both read or write the number that is passed.
+    let asked = unsafe {
+        libc::ioctl(last, libc::TIOCSPTLCK, &raw const unlocked)
+            | libc::ioctl(last, libc::TIOCGPTN, &raw mut number)
+    };
+    assert!(asked == 0 && number > 255, "terminal {number}");
+    // If the leader of a session opens a terminal, that becomes its controlling terminal.
+    let script = format!("exec sleep 600 </dev/pts/{number}");
+    let mut command = Command::new("setsid");
+    let running = Running::start(command.args(["sh", "-c", &script]).stdin(Stdio::null()));
+    wait_until_asleep(running.id(), "sleep");
+    // The terminals must stay open while it runs, but not longer than this program.
+    std::mem::forget(terminals);
+    running
 }
 
 /// The kernel's texts of a process.
@@ -240,53 +216,36 @@ fn ours(source: SourceKind, pids: &[u32]) -> HashMap<u32, Texts> {
     pids.iter().map(|&pid| (pid, texts(pid))).collect()
 }
 
-/// The differences, by process and file. Idle processes are read by us first, so that times that the kernel has just
-/// shown do not help; the others between two readings of the kernel's texts.
-fn differences(
-    source: SourceKind,
-    testbed: &Testbed,
-    brackets: &mut Brackets,
-) -> HashMap<(&'static str, &'static str), String> {
-    let resting = [
-        ("worker", Running::worker()),
-        ("terminal", Running::of_high_terminal()),
-    ];
-    let resting = resting.each_ref().map(|(label, of)| (*label, of.0.id()));
-    let odd = testbed.processes().iter().map(|one| (one.label, one.pid));
-    let all: Vec<(&str, u32)> = resting.into_iter().chain(odd).collect();
-    let pids: Vec<u32> = all.iter().map(|&(_, pid)| pid).collect();
-    let before: HashMap<u32, Texts> = pids[2..].iter().map(|&pid| (pid, kernel(pid))).collect();
+/// The differences, by process and file. These processes are read by us first, so that times that the kernel has just
+/// shown do not help. `fastproc verify` compares others.
+fn differences(source: SourceKind) -> HashMap<(&'static str, &'static str), String> {
+    let resting = [("worker", worker()), ("terminal", of_high_terminal())];
+    let pids = resting.each_ref().map(|(_, process)| process.id());
     let ours = ours(source, &pids);
     let mut found = HashMap::new();
-    for (label, pid) in all {
-        let after = kernel(pid);
+    for (label, process) in &resting {
+        let (ours, kernel) = (&ours[&process.id()], kernel(process.id()));
         for (at, file) in FILES.into_iter().enumerate() {
-            let stood = before
-                .get(&pid)
-                .is_none_or(|before| before[at] == after[at]);
-            brackets.count(stood);
-            if stood && ours[&pid][at] != after[at] {
-                let both = differing(&ours[&pid][at], &after[at]);
-                let both = format!("{source}, {label}, {file}: {both}");
-                found.insert((label, file), both);
+            if ours[at] != kernel[at] {
+                let both = differing(&ours[at], &kernel[at]);
+                found.insert((*label, file), format!("{source}, {label}, {file}: {both}"));
             }
         }
     }
+    gate::compared(2 * FILES.len() as u64, 0);
     found
 }
 
 #[test]
 fn texts_of_processes_that_rest_are_the_kernels() {
     needs!(gate::bpf());
-    let testbed = Testbed::open(&Options::default()).expect("the test processes start");
-    let mut brackets = Brackets::new();
     for source in WALKS {
-        let first = differences(source, &testbed, &mut brackets);
+        let first = differences(source);
         if first.is_empty() {
             continue;
         }
         // Sometimes memory is reclaimed even from an idle process.
-        let mut again = differences(source, &testbed, &mut brackets);
+        let mut again = differences(source);
         for (key, what) in first {
             match again.remove(&key) {
                 Some(what) => panic!("{what}"),
@@ -294,5 +253,4 @@ fn texts_of_processes_that_rest_are_the_kernels() {
             }
         }
     }
-    brackets.finish(80);
 }

@@ -1,25 +1,31 @@
 //! Opening if something is missing: a typed error or another source, and libbpf prints nothing.
 //!
-//! Each case changes the whole process, so this file runs itself again for each.
+//! Each case changes the whole process, so each test runs itself again.
 
-use std::{env, fs, path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use fastproc::{
     Collector, Error, Fields, Process, SourceKind, cgroups,
     counters::{self, Counters, Want},
     exits::{Event, Exits},
 };
-use fastproc_testbed::{gate, is_case, is_rerun, needs, rerun, wait_until};
+use fastproc_testbed::{gate, is_rerun, needs, rerun, wait_until};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-fn quiet(test: impl Fn(), case: &str) {
+fn open(kind: SourceKind, fields: Fields) -> Result<Collector, Error> {
+    let builder = Collector::builder().source(Some(kind));
+    builder.fields(fields).open()
+}
+
+/// Runs a test again, in which this is its body, and which prints nothing.
+fn quiet(test: impl Fn(), body: impl FnOnce()) {
+    if is_rerun() {
+        return body();
+    }
     needs!(gate::bpf());
-    let output = rerun(test, case);
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
-        "",
-        "printed by {case}"
-    );
+    let output = rerun(test, "quiet");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(printed, "");
 }
 
 /// Mounts something there, for this process only.
@@ -81,21 +87,13 @@ fn deny_bpf() {
 /// Every source that needs BPF fails with `expected`, and the files work.
 fn only_files_serve(expected: impl Fn(&Error) -> bool) {
     for kind in [SourceKind::Bpf, SourceKind::BpfIter] {
-        let error = Collector::builder()
-            .source(Some(kind))
-            .open()
-            .expect_err("it cannot be had");
+        let error = open(kind, Fields::TOP).expect_err("it cannot be had");
         assert!(expected(&error), "{kind}: {error:?}");
     }
     let mut collector = Collector::builder().open().expect("/proc serves");
     assert_eq!(collector.source(), SourceKind::Procfs);
-    assert!(
-        collector
-            .snapshot()
-            .expect("/proc can be read")
-            .get(std::process::id())
-            .is_some()
-    );
+    let snapshot = collector.snapshot().expect("/proc can be read");
+    assert!(snapshot.get(std::process::id()).is_some());
     let machine = Counters::open().expect("the files serve");
     let reason = machine.unavailable().expect("there is no BPF");
     let counters::Error::Bpf(reason) = reason else {
@@ -106,27 +104,20 @@ fn only_files_serve(expected: impl Fn(&Error) -> bool) {
 
 #[test]
 fn without_type_information_nothing_is_printed() {
-    if is_case("no type information") {
+    quiet(without_type_information_nothing_is_printed, || {
         mount_here("tmpfs", "/sys/kernel/btf", None);
         only_files_serve(|error| matches!(error, Error::NoBtf(_)));
-        return;
-    }
-    quiet(
-        without_type_information_nothing_is_printed,
-        "no type information",
-    );
+    });
 }
 
 #[test]
 fn where_bpf_is_denied_nothing_is_printed() {
-    if is_case("bpf denied") {
+    quiet(where_bpf_is_denied_nothing_is_printed, || {
         deny_bpf();
         only_files_serve(
             |error| matches!(error, Error::Forbidden { reason } if reason.contains("ermi")),
         );
-        return;
-    }
-    quiet(where_bpf_is_denied_nothing_is_printed, "bpf denied");
+    });
 }
 
 /// Every process of a snapshot has its values, and so do the files of the machine that exist.
@@ -144,7 +135,7 @@ fn procfs_serves() {
 
 #[test]
 fn without_sys_the_files_serve() {
-    if is_case("no /sys") {
+    quiet(without_sys_the_files_serve, || {
         let here = fastproc::Host::read().expect("the host can be read");
         mount_here("tmpfs", "/sys", None);
         let there = fastproc::Host::read().expect("/proc tells as much");
@@ -155,26 +146,19 @@ fn without_sys_the_files_serve() {
         );
         only_files_serve(|error| matches!(error, Error::NoSys(_)));
         procfs_serves();
-        return;
-    }
-    quiet(without_sys_the_files_serve, "no /sys");
+    });
 }
 
 #[test]
 fn where_proc_shows_processes_alone_they_are_shown() {
-    if is_case("subset=pid") {
+    quiet(where_proc_shows_processes_alone_they_are_shown, || {
         mount_here("proc", "/proc", Some(c"subset=pid"));
         assert!(
             !Path::new("/proc/stat").exists(),
             "it shows processes alone"
         );
         procfs_serves();
-        return;
-    }
-    quiet(
-        where_proc_shows_processes_alone_they_are_shown,
-        "subset=pid",
-    );
+    });
 }
 
 fn limit_descriptors(limit: u64) {
@@ -189,11 +173,7 @@ fn limit_descriptors(limit: u64) {
 fn few_descriptors(limit: u64) {
     limit_descriptors(limit);
     for kind in SourceKind::LOCAL {
-        let opened = Collector::builder()
-            .source(Some(kind))
-            .fields(Fields::all())
-            .open();
-        let read = opened.and_then(|mut collector| {
+        let read = open(kind, Fields::all()).and_then(|mut collector| {
             collector.snapshot()?;
             collector.snapshot().map(|snapshot| snapshot.len())
         });
@@ -219,38 +199,26 @@ fn few_descriptors(limit: u64) {
 
 #[test]
 fn few_descriptors_suffice_or_are_named() {
-    const CASE_NAME: &str = "few descriptors";
-    if !is_case(CASE_NAME) {
-        if !is_rerun() {
-            quiet(few_descriptors_suffice_or_are_named, CASE_NAME);
+    quiet(few_descriptors_suffice_or_are_named, || {
+        // The harness has different files open each time.
+        // SAFETY: this process uses none of its inherited descriptors except the standard streams.
+        assert_eq!(unsafe { libc::close_range(3, libc::c_uint::MAX, 0) }, 0);
+        for limit in [6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 64] {
+            few_descriptors(limit);
         }
-        return;
-    }
-    // The harness has different files open each time.
-    // SAFETY: this process uses none of its inherited descriptors except the standard streams.
-    assert_eq!(unsafe { libc::close_range(3, libc::c_uint::MAX, 0) }, 0);
-    for limit in [6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 64] {
-        few_descriptors(limit);
-    }
+    });
 }
 
 /// Files of processes that are kept open leave half of the descriptors to others, and are closed if others need them
 /// all.
 #[test]
 fn kept_files_give_way() {
-    const CASE_NAME: &str = "64 descriptors, of which others take all";
-    if !is_case(CASE_NAME) {
-        if !is_rerun() {
-            quiet(kept_files_give_way, CASE_NAME);
-        }
-        return;
-    }
+    quiet(kept_files_give_way, give_way);
+}
+
+fn give_way() {
     limit_descriptors(64);
-    let mut collector = Collector::builder()
-        .source(Some(SourceKind::Procfs))
-        .fields(Fields::all())
-        .open()
-        .expect("it serves everywhere");
+    let mut collector = open(SourceKind::Procfs, Fields::all()).expect("it serves everywhere");
     for _ in 0..3 {
         collector.snapshot().expect("there are enough");
     }
@@ -278,14 +246,11 @@ fn kept_files_give_way() {
 /// want of them.
 #[test]
 fn cgroups_leave_descriptors_to_others() {
-    const CASE_NAME: &str = "64 descriptors and 40 cgroups";
-    if !is_case(CASE_NAME) {
-        if !is_rerun() {
-            quiet(cgroups_leave_descriptors_to_others, CASE_NAME);
-        }
-        return;
-    }
-    let folder = env::temp_dir().join(format!("fastproc-kept-{}", std::process::id()));
+    quiet(cgroups_leave_descriptors_to_others, leave_descriptors);
+}
+
+fn leave_descriptors() {
+    let folder = fastproc_testbed::Folder::new("kept-cgroups");
     for at in 0..40 {
         let cgroup = folder.join(at.to_string());
         fs::create_dir_all(&cgroup).expect("a folder of our own");
@@ -310,7 +275,6 @@ fn cgroups_leave_descriptors_to_others() {
     );
     drop(others);
     assert_eq!(read(0).expect("there are enough"), 41);
-    fs::remove_dir_all(&folder).expect("the folder is removed");
 }
 
 /// Runs `child` in a child of this process, and waits for its success.
@@ -331,15 +295,12 @@ fn forked(child: impl FnOnce() -> bool) {
 
 #[test]
 fn a_child_is_told_to_open_its_own() {
-    if !is_case("forked") {
-        quiet(a_child_is_told_to_open_its_own, "forked");
-        return;
-    }
+    quiet(a_child_is_told_to_open_its_own, fork_beside_open_sources);
+}
+
+fn fork_beside_open_sources() {
     for kind in SourceKind::LOCAL {
-        let mut collector = Collector::builder()
-            .source(Some(kind))
-            .open()
-            .expect("root may read all");
+        let mut collector = open(kind, Fields::TOP).expect("root may read all");
         collector.snapshot().expect("a snapshot");
         forked(|| matches!(collector.snapshot(), Err(Error::Forked)));
         let after = collector.snapshot().expect("the parent goes on");
@@ -350,10 +311,9 @@ fn a_child_is_told_to_open_its_own() {
             "{kind}: {pids:?}"
         );
         forked(|| {
-            let own = Collector::builder().source(Some(kind)).open();
-            own.is_ok_and(|mut own| {
-                own.snapshot()
-                    .is_ok_and(|snapshot| snapshot.get(std::process::id()).is_some())
+            open(kind, Fields::TOP).is_ok_and(|mut own| {
+                let snapshot = own.snapshot();
+                snapshot.is_ok_and(|snapshot| snapshot.get(std::process::id()).is_some())
             })
         });
     }

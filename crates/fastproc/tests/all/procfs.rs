@@ -1,53 +1,11 @@
 //! Compares the source that reads `/proc` with `/proc`. Needs no privileges.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Child, Command},
-    thread::sleep,
-    time::Duration,
-};
+use std::{path::Path, process::Command};
 
 use fastproc::{
     Collector, Fields, Host, Process, SourceKind, Table, record::Record, source::procfs::Procfs,
 };
-use fastproc_testbed::{Options, Testbed, wait_until};
-
-/// An idle process, killed with the test.
-struct Idle(Child);
-
-impl Idle {
-    fn start() -> Self {
-        let idle = Self(
-            Command::new("sleep")
-                .arg("1000")
-                .spawn()
-                .expect("sleep can be started"),
-        );
-        let stat = || {
-            fs::read_to_string(format!("/proc/{}/stat", idle.pid())).expect("it runs until killed")
-        };
-        wait_until("a process that sleeps", || {
-            let before = stat();
-            sleep(Duration::from_millis(1));
-            before.contains("(sleep) S ") && stat() == before
-        });
-        idle
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        self.0
-            .kill()
-            .and_then(|()| self.0.wait())
-            .expect("it can be ended");
-    }
-}
+use fastproc_testbed::{Options, Running, Testbed};
 
 fn host() -> Host {
     Host::read().expect("the host can be asked")
@@ -67,7 +25,7 @@ fn find<'a>(table: &Table<'a>, pid: u32) -> Option<Process<'a>> {
 
 #[test]
 fn every_process_is_read_in_order() {
-    let idle = Idle::start();
+    let idle = Running::sleep("1000");
     let testbed = Testbed::open(&Options::only(["threads-8"])).expect("threads can be started");
     let eight = &testbed.processes()[0];
     let mut procfs = open(Fields::all());
@@ -81,7 +39,7 @@ fn every_process_is_read_in_order() {
                 .is_sorted_by(|a, b| a.identity.tgid < b.identity.tgid)
         );
         assert_eq!(table.pool[0], 0);
-        for (pid, threads) in [(idle.pid(), 1), (eight.pid, 8), (std::process::id(), 0)] {
+        for (pid, threads) in [(idle.id(), 1), (eight.pid, 8), (std::process::id(), 0)] {
             let process = find(&table, pid).expect("the process is shown");
             assert!(
                 process
@@ -110,7 +68,7 @@ fn every_process_is_read_in_order() {
                 );
             }
         }
-        assert!(listed.contains(&idle.pid()));
+        assert!(listed.contains(&idle.id()));
     }
 }
 
@@ -118,8 +76,8 @@ fn every_process_is_read_in_order() {
 fn one_process_is_read_alone() {
     let mut procfs = open(Fields::THREE_FILES | Fields::THREADS);
     let (mut record, mut threads, mut pool) = (Record::default(), Vec::new(), vec![0]);
-    let idle = Idle::start();
-    let pid = idle.pid();
+    let idle = Running::sleep("1000");
+    let pid = idle.id();
     assert!(
         procfs
             .read_one(pid, &mut record, &mut threads, &mut pool)
@@ -170,13 +128,13 @@ fn a_process_that_ends_while_it_is_read_is_not_shown() {
 #[test]
 fn files_kept_open_follow_births_and_deaths() {
     let mut procfs = open(Fields::TOP);
-    let mut idle: Vec<Idle> = Vec::new();
+    let mut idle: Vec<Running> = Vec::new();
     let mut gone: Vec<u32> = Vec::new();
     for round in 0..8 {
-        idle.push(Idle::start());
-        idle.push(Idle::start());
+        idle.push(Running::sleep("1000"));
+        idle.push(Running::sleep("1000"));
         if round >= 3 {
-            gone.push(idle.remove(round % 3).pid());
+            gone.push(idle.remove(round % 3).id());
         }
         let table = procfs.collect().expect("/proc can be read");
         assert!(
@@ -184,7 +142,7 @@ fn files_kept_open_follow_births_and_deaths() {
                 .records
                 .is_sorted_by(|a, b| a.identity.tgid < b.identity.tgid)
         );
-        for pid in idle.iter().map(Idle::pid) {
+        for pid in idle.iter().map(|one| one.id()) {
             let process = find(&table, pid).expect("the process is shown");
             assert_eq!((*process.name()).to_vec(), b"sleep");
         }
@@ -215,13 +173,13 @@ fn a_folder_without_processes_is_refused() {
 
 #[test]
 fn only_the_processes_that_are_asked_for_are_read() {
-    let (idle, own) = (Idle::start(), std::process::id());
-    let pids = vec![idle.pid(), own, u32::MAX, own];
+    let (idle, own) = (Running::sleep("1000"), std::process::id());
+    let pids = vec![idle.id(), own, u32::MAX, own];
     let collector = Collector::builder().pids(Some(pids)).open();
     let mut collector = collector.expect("/proc is mounted");
     assert_eq!(collector.source(), SourceKind::Procfs);
     let snapshot = collector.snapshot().expect("/proc can be read");
-    let mut expected = [idle.pid(), own];
+    let mut expected = [idle.id(), own];
     expected.sort_unstable();
     assert!(snapshot.iter().map(Process::pid).eq(expected));
 }

@@ -37,18 +37,20 @@ fn check(piece: impl Piece, expected: &[u8]) {
     assert_eq!(buf.put(piece).text(), Ok(expected));
 }
 
+/// Checks a number by itself, and by each of these types that it fits.
+macro_rules! check_types {
+    ($n:ident, $text:expr, $($type:ty)*) => {
+        check(Dec($n), $text);
+        $(if let Ok(n) = <$type>::try_from($n) {
+            check(Dec(n), $text);
+        })*
+    };
+}
+
 /// `n` by every type that it fits.
 fn check_all(n: u128) {
     let text = slow(n);
-    check(Dec(n), &text);
-    macro_rules! types {
-        ($($type:ty)*) => {$(
-            if let Ok(n) = <$type>::try_from(n) {
-                check(Dec(n), &text);
-            }
-        )*};
-    }
-    types!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize i128);
+    check_types!(n, &text, u8 u16 u32 u64 usize i8 i16 i32 i64 isize i128);
     if let Ok(n) = u64::try_from(n) {
         check_call(n, &text);
         let padding = vec![b' '; 8_usize.saturating_sub(text.len())];
@@ -57,16 +59,7 @@ fn check_all(n: u128) {
 }
 
 fn check_signed(n: i128) {
-    let text = signed(n);
-    check(Dec(n), &text);
-    macro_rules! types {
-        ($($type:ty)*) => {$(
-            if let Ok(n) = <$type>::try_from(n) {
-                check(Dec(n), &text);
-            }
-        )*};
-    }
-    types!(i8 i16 i32 i64 isize);
+    check_types!(n, &signed(n), i8 i16 i32 i64 isize);
 }
 
 /// 0 to 9, the powers of 10 and of 2 and their neighbours, and numbers with runs of zeros and nines.

@@ -1,11 +1,6 @@
 //! A second, plain reader of `/proc`, and functions that test whether a process has ended.
 
-use std::{
-    collections::HashSet,
-    fs,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::{collections::HashSet, fs};
 
 /// State and start time of a process or (`PID/task/TID`) a thread.
 pub fn stat(path: &str) -> Option<(char, u64)> {
@@ -69,32 +64,15 @@ pub fn is_gone((pid, starttime): (u32, u64)) -> bool {
     stat(&pid.to_string()).is_none_or(|stat| stat.1 != starttime)
 }
 
-/// Repeats `is_so` until it succeeds; panics with the last error when the time limit of all tests is over.
-pub fn wait_until(mut is_so: impl FnMut() -> Result<(), String>) {
-    let limit = Instant::now() + fastproc_testbed::GUARD;
-    while let Err(still) = is_so() {
-        assert!(Instant::now() < limit, "{still}");
-        sleep(Duration::from_millis(5));
-    }
-}
-
 /// For processes that the kernel kills and their new parent reaps.
 pub fn wait_until_gone(processes: &[(u32, u64)]) {
-    let limit = Instant::now() + fastproc_testbed::GUARD;
-    loop {
-        // A zombie is dead: the init of a container may not reap it.
-        let dead = |pid: u32| {
-            stat(&pid.to_string()).is_none_or(|stat| stat.0 == 'Z' && threads(pid).count() <= 1)
-        };
-        let left: Vec<_> = processes
-            .iter()
-            .filter(|&&process| !is_gone(process) && !dead(process.0))
-            .collect();
-        if left.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < limit, "still there: {left:?}");
-        sleep(Duration::from_millis(5));
+    // A zombie is dead: the init of a container may not reap it.
+    let dead = |pid: u32| {
+        stat(&pid.to_string()).is_none_or(|stat| stat.0 == 'Z' && threads(pid).count() <= 1)
+    };
+    for &process in processes {
+        let what = format!("the end of {process:?}");
+        fastproc_testbed::wait_until(&what, || is_gone(process) || dead(process.0));
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::gone::{self, is_gone, kill, stat};
-use fastproc_testbed::{Options, Testbed, Why, catalogue, gate};
+use fastproc_testbed::{Options, Testbed, Why, catalogue, gate, wait_until};
 
 #[test]
 fn every_process_is_there_or_absent_with_a_reason() {
@@ -45,10 +45,7 @@ fn every_process_is_there_or_absent_with_a_reason() {
     }
     for process in testbed.processes() {
         // The kernel may run a process for a moment.
-        gone::wait_until(|| {
-            let checked = process.check();
-            checked.map_err(|mismatch| format!("{}: expected {mismatch}", process.label))
-        });
+        wait_until(process.label, || process.check().is_ok());
     }
     let mut pids: Vec<_> = testbed
         .processes()

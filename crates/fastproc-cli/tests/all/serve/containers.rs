@@ -5,7 +5,7 @@ use std::{
     os::{fd::OwnedFd, unix::net::UnixStream},
 };
 
-use fastproc_testbed::{Cgroup, gate, needs, wait_until};
+use fastproc_testbed::{Cgroup, Running, gate, needs, wait_until, wait_until_asleep};
 
 use crate::serve::{exposition::Metrics, folder::Folder, server::Server};
 
@@ -25,10 +25,7 @@ fn pod() -> Option<(Cgroup, Folder)> {
     let path = format!(
         "served/kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice/cri-containerd-{ID}.scope"
     );
-    let Some(cgroup) = Cgroup::new(&path) else {
-        gate::skipped("the default hierarchy is not mounted here");
-        return None;
-    };
+    let cgroup = Cgroup::new(&path)?;
     let folder = Folder::new();
     let bundle = format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{ID}");
     let bundle = folder.path().join(bundle);
@@ -53,17 +50,9 @@ fn a_pod_is_a_group() {
     );
     let root = folder.path().to_str().expect("UTF-8");
     let server = Server::start(&["--config", &config, "--host-root", root]);
-    let mut sleeper = cgroup.command("exec sleep 600").spawn().expect("sh runs");
-    // A scrape must not meet it before it has its final name.
-    let comm = format!("/proc/{}/comm", sleeper.id());
-    wait_until("sleep runs", || {
-        fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n")
-    });
-    // Nor while it still has page faults.
-    let stat = format!("/proc/{}/stat", sleeper.id());
-    wait_until("sleep sleeps", || {
-        fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
-    });
+    let sleeper = Running::start(&mut cgroup.command("exec sleep 600"));
+    // A scrape must not meet it before it has its final name, nor while it still has page faults.
+    wait_until_asleep(sleeper.id(), "sleep");
     let group = "shop/web-0/web containerd";
     wait_until("a group of the pod", || {
         procs(&server.scrape(), group) == Some(1.0)
@@ -79,8 +68,6 @@ fn a_pod_is_a_group() {
     wait_until("the exited process in its group", || {
         faults(&server.scrape(), group) > Some(before)
     });
-    sleeper.kill().expect("the child is killed");
-    sleeper.wait().expect("the child ends");
 }
 
 /// The collecting process has dropped root when it reads the cgroup and the names.
@@ -114,7 +101,7 @@ fn a_container_has_metrics_with_its_names() {
         assert_eq!(value("container_scrape_error", &[]), Some(0.0));
         let (own, its) = UnixStream::pair().expect("a pair");
         let mut command = cgroup.command("exec sleep 600");
-        let mut sleeper = command.stdin(OwnedFd::from(its)).spawn().expect("sh runs");
+        let sleeper = Running::start(command.stdin(OwnedFd::from(its)));
         drop((command, own));
         wait_until("the process in its cgroup", || {
             let metrics = server.scrape();
@@ -130,8 +117,6 @@ fn a_container_has_metrics_with_its_names() {
                 && links[0].starts_with("socket:")
         });
         assert!(server.scrape().get(usage, &names) > Some(0.0));
-        sleeper.kill().expect("the child is killed");
-        sleeper.wait().expect("the child ends");
     }
 }
 
@@ -144,16 +129,6 @@ fn open_files(pid: u32) -> Vec<String> {
     links
         .map(|link| link.to_string_lossy().into_owned())
         .collect()
-}
-
-/// A process that ends with the test.
-struct Sleeper(std::process::Child);
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Whether this process has a network of its own.
@@ -181,21 +156,20 @@ fn a_container_has_its_network_until_its_processes_have_gone() {
         .each_ref()
         .map(|id| Cgroup::new(&format!("net/docker-{id}.scope")));
     let [Some(one), Some(other)] = cgroups else {
-        gate::skipped("the default hierarchy is not mounted here");
         return;
     };
     for source in ["auto", "procfs"] {
         let [first, second] = [&one, &other].map(|cgroup| {
             let mut command = cgroup.command("exec unshare --net sleep 600");
-            Sleeper(command.spawn().expect("sh runs"))
+            Running::start(&mut command)
         });
-        for pid in [first.0.id(), second.0.id()] {
+        for pid in [first.id(), second.id()] {
             wait_until("it has a network", || has_own_network(pid));
         }
         ip(&format!(
             "link add eth0 netns {} type veth peer name eth0 netns {}",
-            first.0.id(),
-            second.0.id()
+            first.id(),
+            second.id()
         ));
         let source = format!("--source={source}");
         let server = Server::start(&["--cgroups", "--no-host", &source]);
@@ -246,7 +220,6 @@ fn a_container_has_what_its_processes_ran_and_those_that_have_exited() {
     needs!(gate::bpf());
     let id = "c".repeat(64);
     let Some(cgroup) = Cgroup::new(&format!("ran/docker-{id}.scope")) else {
-        gate::skipped("the default hierarchy is not mounted here");
         return;
     };
     let server = Server::start(&["--cgroups", "--no-host"]);
@@ -262,14 +235,9 @@ fn a_container_has_what_its_processes_ran_and_those_that_have_exited() {
     wait_until("what it ran", || numbers()[0] > 0.0);
     let exited = numbers();
     // It runs for longer than its exit takes.
-    let mut command = cgroup.command(&format!("{script}; exec sleep 600"));
-    let sleeper = command.spawn().expect("sh runs");
-    let sleeper = Sleeper(sleeper);
-    let pid = sleeper.0.id();
-    wait_until("sleep sleeps", || {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-        stat.is_ok_and(|stat| stat.contains("(sleep) S "))
-    });
+    let sleeper = Running::start(&mut cgroup.command(&format!("{script}; exec sleep 600")));
+    let pid = sleeper.id();
+    wait_until_asleep(pid, "sleep");
     let before = schedstat(pid);
     let both = numbers();
     let after = schedstat(pid);

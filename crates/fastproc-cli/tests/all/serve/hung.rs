@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use fastproc_testbed::{Folder, HungFuse, gate, needs, wait_until};
+use fastproc_testbed::{Folder, HungFuse, Running, gate, needs, wait_for_state, wait_until};
 use rustix::process::Signal;
 
 use crate::serve::{
@@ -43,20 +43,12 @@ mmap(None, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
 #[test]
 fn a_hanging_command_line_leaves_out_one_process() {
     needs!(gate::root(), gate::programs(&["python3"]));
-    let mut hung = match HungFuse::open_file() {
-        Ok(hung) => hung,
-        Err(error) => {
-            gate::skipped(&format!("it needs /dev/fuse: {error}"));
-            return;
-        }
+    let Some(mut hung) = HungFuse::open_file() else {
+        return;
     };
-    let mut hostile = Command::new("python3")
-        .args(["-c", HANG])
-        .arg(hung.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it can be started");
+    let mut hostile = Command::new("python3");
+    let hostile = hostile.args(["-c", HANG]).arg(hung.path());
+    let mut hostile = Running::start(hostile.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let told = hostile.stdout.as_mut().expect("a pipe");
     told.read_exact(&mut [0]).expect("it has the file");
     hung.hang();
@@ -64,31 +56,21 @@ fn a_hanging_command_line_leaves_out_one_process() {
     tell.write_all(b"\n").expect("it reads");
     hung.wait_until_asked();
     tell.write_all(b"\n").expect("it reads");
-    let is_stuck = |pid: u32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-        stat.expect("/proc shows the process").contains(") D ")
-    };
-    wait_until("its other thread waits", || is_stuck(hostile.id()));
-    let reader = Command::new("cat")
-        .arg(format!("/proc/{}/cmdline", hostile.id()))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it can be started");
-    wait_until("whoever reads waits, too", || is_stuck(reader.id()));
+    wait_for_state(hostile.id(), 'D');
+    let mut reader = Command::new("cat");
+    let reader = reader.arg(format!("/proc/{}/cmdline", hostile.id()));
+    let reader = Running::start(reader.stdout(Stdio::null()).stderr(Stdio::null()));
+    // Whoever reads waits, too.
+    wait_for_state(reader.id(), 'D');
     let server = Server::start(&["--source=procfs", "--min-interval=0"]);
     let own = [("groupname", "fastproc")];
     wait_until("the others have names", || {
         let metrics = server.scrape();
         metrics.get("namedprocess_namegroup_num_procs", &own) >= Some(1.0)
     });
-    assert!(is_stuck(reader.id()), "it still waits");
+    // It still waits.
+    wait_for_state(reader.id(), 'D');
     hung.end();
-    for mut child in [hostile, reader] {
-        // It may have exited.
-        let _ = child.kill();
-        child.wait().expect("the child ends");
-    }
 }
 
 /// Stops a process, and waits until all its threads have stopped.
@@ -103,12 +85,8 @@ pub fn stop(pid: u32) {
 
 /// Runs this in a thread whose mount namespace has a file system that hangs, in the folder that it passes.
 fn beside_hung_file_system(scrapes: impl FnOnce(&mut HungFuse, &str) + Send) {
-    let mut hung = match HungFuse::open() {
-        Ok(hung) => hung,
-        Err(error) => {
-            gate::skipped(&format!("it needs /dev/fuse: {error}"));
-            return;
-        }
+    let Some(mut hung) = HungFuse::open() else {
+        return;
     };
     hung.hang();
     let folder = Folder::new("hung");

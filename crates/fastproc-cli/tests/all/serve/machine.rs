@@ -25,15 +25,7 @@ impl Once {
         let outer =
             format!("set -e\n{outer}\nunshare --net --uts --mount sh -c \"$INNER\" \"$0\" \"$@\"");
         let output = Command::new("unshare")
-            .args([
-                "--pid",
-                "--fork",
-                "--kill-child",
-                "--mount-proc",
-                "--net",
-                "sh",
-                "-c",
-            ])
+            .args("--pid --fork --kill-child --mount-proc --net sh -c".split(' '))
             .arg(outer)
             .arg(folder)
             .args([

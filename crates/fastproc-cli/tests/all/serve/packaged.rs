@@ -121,21 +121,3 @@ fn every_metric_that_is_asked_for_is_told() {
         }
     }
 }
-
-#[test]
-fn the_debian_package_has_them() {
-    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
-    let manifest = manifest.expect("the manifest can be read");
-    assert!(manifest.contains(&format!("\"../../packaging/{RULES}\"")));
-    assert!(manifest.contains("\"../../packaging/grafana/fastproc-*.json\""));
-    let folder = fs::read_dir(packaging().join("grafana")).expect("the folder is read");
-    let mut found: Vec<String> = folder
-        .map(|entry| entry.expect("it can be listed").file_name())
-        .map(|name| name.into_string().expect("UTF-8"))
-        .filter(|name| name.strip_suffix(".json").is_some())
-        .collect();
-    found.sort();
-    let mut expected = DASHBOARDS.map(str::to_owned);
-    expected.sort();
-    assert_eq!(found, expected);
-}

@@ -3,10 +3,10 @@
 use std::{
     fs,
     os::unix::process::ExitStatusExt,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
-use fastproc_testbed::{gate, needs, wait_until};
+use fastproc_testbed::{Running, gate, needs, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::serve::{
@@ -185,33 +185,22 @@ fn users_and_certificates_are_read_again_and_never_taken_away() {
     }
 }
 
-/// Ends with the test.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Of two pending signals the one with the lower number is delivered first, here SIGHUP.
 #[test]
 fn a_service_of_snapshots_survives_a_hangup() {
     let folder = Folder::new();
     let socket = folder.path().join("socket");
-    let child = Command::new(FASTPROC)
+    let mut service = Command::new(FASTPROC);
+    service
         .args(["serve", "--no-metrics", "--source=procfs", "--socket"])
         .arg(&socket)
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it can be started");
-    let mut service = Killed(child);
+        .stderr(Stdio::null());
+    let mut service = Running::start(&mut service);
     wait_until("it listens", || socket.exists());
-    let pid = Pid::from_child(&service.0);
+    let pid = Pid::from_child(&service);
     kill_process(pid, Signal::HUP).expect("the signal is sent");
     kill_process(pid, Signal::TERM).expect("the signal is sent");
-    let status = service.0.wait().expect("the child ends");
+    let status = service.wait().expect("the child ends");
     assert_ne!(status.signal(), Some(Signal::HUP.as_raw()));
     assert!(status.success() || status.signal() == Some(Signal::TERM.as_raw()));
 }

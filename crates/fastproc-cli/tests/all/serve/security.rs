@@ -75,14 +75,7 @@ pub fn web_config(folder: &Folder) -> String {
 #[track_caller]
 pub fn curl(folder: &Folder, server: &Server, arguments: &[&str]) -> Output {
     Command::new("curl")
-        .args([
-            "--silent",
-            "--show-error",
-            "--max-time",
-            "120",
-            "--write-out",
-            "%{http_code}",
-        ])
+        .args("--silent --show-error --max-time 120 --write-out %{http_code}".split(' '))
         .args(["--noproxy", "*", "--output"])
         .arg(folder.path().join("answer"))
         .args(arguments)

@@ -144,13 +144,7 @@ fn by_a_panic() {
 #[test]
 fn without_a_terminal_it_says_what_to_do() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_fastproc"))
-        .args([
-            "top",
-            "--settings",
-            "/proc/nowhere/top.toml",
-            "--source",
-            "procfs",
-        ])
+        .args("top --settings /proc/nowhere/top.toml --source procfs".split(' '))
         .output()
         .expect("the program starts");
     assert_eq!(output.status.code(), Some(2));

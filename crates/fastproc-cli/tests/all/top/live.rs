@@ -3,35 +3,24 @@
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
-use fastproc_testbed::{Folder, as_user_with, gate, needs};
+use fastproc_testbed::{Folder, Running, as_user_with, gate, needs};
 
 use super::terminal::Terminal;
 use crate::common;
 
-/// A process to be found.
-struct Sleeper(Child);
-
-impl Sleeper {
-    fn start() -> Self {
-        // With an environment that fits on one screen.
-        Self(
-            Command::new("sleep")
-                .arg("4242")
-                .env_clear()
-                .env("PATH", "/usr/bin:/bin")
-                .stdin(Stdio::null())
-                .spawn()
-                .expect("there is sleep"),
-        )
-    }
+/// A process to be found, with an environment that fits on one screen.
+fn sleeper() -> Running {
+    let mut command = Command::new("sleep");
+    let command = command.arg("4242").stdin(Stdio::null());
+    Running::start(command.env_clear().env("PATH", "/usr/bin:/bin"))
 }
 
 /// Shows only this process.
-fn top_of(sleeper: &Sleeper, size: (u16, u16), more: &[&str]) -> Terminal {
-    let filter = format!("pid == {}", sleeper.0.id());
+fn top_of(sleeper: &Running, size: (u16, u16), more: &[&str]) -> Terminal {
+    let filter = format!("pid == {}", sleeper.id());
     let mut arguments = vec![
         "--source",
         "procfs",
@@ -46,16 +35,9 @@ fn top_of(sleeper: &Sleeper, size: (u16, u16), more: &[&str]) -> Terminal {
     top
 }
 
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn draws_only_a_part_of_a_terminal_that_claims_a_huge_size() {
-    let sleeper = Sleeper::start();
+    let sleeper = sleeper();
     let mut top = top_of(&sleeper, (24, 80), &[]);
     top.claim(4000, 4000);
     top.press("?");
@@ -82,15 +64,7 @@ fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
             kill -0 $! && echo spared' "$0" $sleeper
         kill -0 $sleeper && echo lives"#;
     let mut command = Command::new("setsid");
-    command.args([
-        "--ctty",
-        "--wait",
-        "unshare",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "--kill-child",
-    ]);
+    command.args("--ctty --wait unshare --pid --fork --mount-proc --kill-child".split(' '));
     command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_fastproc")]);
     let mut top = Terminal::run(24, 100, command);
     top.until_shown("sleep 4242");
@@ -114,7 +88,7 @@ fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
 
 #[test]
 fn a_nice_value_is_set() {
-    let sleeper = Sleeper::start();
+    let sleeper = sleeper();
     let mut top = top_of(&sleeper, (24, 100), &["-o", "pid,ni,comm"]);
     top.press("r");
     top.until_shown("Nice value");
@@ -123,7 +97,7 @@ fn a_nice_value_is_set() {
     top.press("\r");
     top.until_shown("Set the nice value 7 of");
     top.press("y");
-    let row = format!("{} {:>2} sleep", sleeper.0.id(), 7);
+    let row = format!("{} {:>2} sleep", sleeper.id(), 7);
     top.until_shown(&row);
     top.press("]");
     top.until_shown("Change the nice value by -1 of");
@@ -132,10 +106,10 @@ fn a_nice_value_is_set() {
 
 #[test]
 fn a_process_is_shown_in_detail() {
-    let sleeper = Sleeper::start();
+    let sleeper = sleeper();
     let mut top = top_of(&sleeper, (40, 120), &[]);
     top.press("\r");
-    let title = format!("Process {}: sleep 4242", sleeper.0.id());
+    let title = format!("Process {}: sleep 4242", sleeper.id());
     // The history from before the details were opened is there at once, and grows.
     let memory = |text: &str| {
         let mut lines = text

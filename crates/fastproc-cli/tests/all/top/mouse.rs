@@ -1,11 +1,11 @@
 //! The mouse, and the colours of the selected row.
 
 use std::{
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
-use fastproc_testbed::wait_until;
+use fastproc_testbed::{Running, wait_until};
 
 use super::terminal::Terminal;
 
@@ -14,7 +14,7 @@ const ENDS: [&str; 5] = ["-a", "-b", "-c", "-d", "-e"];
 
 struct Processes {
     prefix: String,
-    children: Vec<Child>,
+    _children: [Running; ENDS.len()],
 }
 
 impl Processes {
@@ -24,11 +24,13 @@ impl Processes {
         let start = |end| {
             let script = format!("printf {prefix}{end} > /proc/$$/comm; read _");
             let mut command = Command::new("sh");
-            command.args(["-c", &script]).stdin(Stdio::piped());
-            command.spawn().expect("there is sh")
+            Running::start(command.args(["-c", &script]).stdin(Stdio::piped()))
         };
-        let children = ENDS.map(start).into();
-        Self { prefix, children }
+        let children = ENDS.map(start);
+        Self {
+            prefix,
+            _children: children,
+        }
     }
 
     /// Shows only these processes, by name.
@@ -80,15 +82,6 @@ impl Processes {
         let end = chosen.next()?.1;
         // While the screen is being drawn there may be two.
         chosen.next().is_none().then_some(end)
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

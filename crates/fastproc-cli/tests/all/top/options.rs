@@ -1,6 +1,8 @@
 //! Options that users of top(1) type.
 
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output};
+
+use fastproc_testbed::Running;
 
 use super::{past::made_up, terminal::Terminal};
 use crate::common;
@@ -24,33 +26,10 @@ fn tables(options: &[&str]) -> Vec<String> {
     text.split("\n\n").map(Into::into).collect()
 }
 
-struct Sleeper(Child);
-
-impl Sleeper {
-    fn start() -> Self {
-        let child = Command::new("sleep").arg("4343").spawn();
-        let sleeper = Self(child.expect("there is sleep"));
-        let line = format!("/proc/{}/cmdline", sleeper.0.id());
-        fastproc_testbed::wait_until("sleep runs", || {
-            std::fs::read(&line).is_ok_and(|line| line == b"sleep\x004343\0")
-        });
-        sleeper
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn batch_writes_as_many_tables_of_the_processes_that_are_named() {
-    let sleepers = [Sleeper::start(), Sleeper::start()];
-    let [one, other] = sleepers
-        .each_ref()
-        .map(|sleeper| sleeper.0.id().to_string());
+    let sleepers = ["4343", "4343"].map(Running::sleep);
+    let [one, other] = sleepers.each_ref().map(|sleeper| sleeper.id().to_string());
     let both = format!("{one},{other}");
     for options in [
         &["-b", "-n", "2", "-d", "0.1", "-p", &both][..],
@@ -99,14 +78,9 @@ fn tables_without_a_row_end_as_those_of_ps() {
     std::fs::write(&settings, "group = \"user\"\n").expect("the file is written");
     for (filter, status) in [("pid == 0", 1), ("pid > 0", 0)] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fastproc"));
-        command.args([
-            "top",
-            "--once",
-            "-d0.1",
-            "--source=procfs",
-            "--filter",
-            filter,
-        ]);
+        command
+            .args("top --once -d0.1 --source=procfs --filter".split(' '))
+            .arg(filter);
         let output = command.arg("--settings").arg(&settings).output();
         let code = output.expect("the program starts").status.code();
         assert_eq!(code, Some(status), "{filter}");
@@ -121,8 +95,8 @@ fn tables_without_a_row_end_as_those_of_ps() {
 
 #[test]
 fn a_user_is_chosen_by_name_or_number_and_a_filter_chooses_among_his() {
-    let sleeper = Sleeper::start();
-    let pid = sleeper.0.id().to_string();
+    let sleeper = Running::sleep("4343");
+    let pid = sleeper.id().to_string();
     let own = rustix::process::geteuid().as_raw().to_string();
     let filter = format!("pid == {pid}");
     let of = |user| ["-b", "-n1", "-d0.1", "-u", user, "--filter", &filter];

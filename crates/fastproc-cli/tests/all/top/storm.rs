@@ -52,7 +52,7 @@ const GROUPINGS: usize = 10;
 
 /// With every arrangement of rows, each of which keeps its own order while rows come and go.
 #[test]
-fn the_screen_stands_a_storm() {
+fn the_screen_stays_whole_while_processes_come_and_go() {
     let _alone = alone();
     let _storm = Storm::start();
     let by_bpf = gate::bpf().then_some("bpf");

@@ -1,20 +1,16 @@
 //! Actions apply to the processes that were under the cursor when the key was pressed.
 
-use std::{
-    os::unix::process::ExitStatusExt,
-    process::{Child, Command},
-    time::Duration,
-};
+use std::{os::unix::process::ExitStatusExt, process::Command, time::Duration};
 
-use fastproc_testbed::wait_until;
+use fastproc_testbed::{Running, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::terminal::Terminal;
 
 /// Two processes; the one with the higher nice value is on the first row.
 struct Pair {
-    first: Child,
-    second: Child,
+    first: Running,
+    second: Running,
     /// Their command lines.
     names: [String; 2],
 }
@@ -25,8 +21,7 @@ impl Pair {
         let start = |name: &String, nice: &str| {
             let seconds = name.trim_start_matches("sleep ");
             let mut command = Command::new("nice");
-            command.args(["-n", nice, "sleep", seconds]);
-            command.spawn().expect("there is nice")
+            Running::start(command.args(["-n", nice, "sleep", seconds]))
         };
         Self {
             first: start(&names[0], "10"),
@@ -85,15 +80,6 @@ impl Pair {
 
     fn question(&self) -> String {
         format!("{} \"{}\" of ", self.first.id(), self.names[0])
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        for child in [&mut self.first, &mut self.second] {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

@@ -7,9 +7,10 @@ use std::{
 };
 
 use fastproc::exits::{Event, Exit, Exits};
-use fastproc_testbed::{gate, needs, wait_for};
+use fastproc_testbed::{gate, needs, wait_for_state};
 
 use super::{AMPLE, is_child, watch};
+use crate::walks::waits::{THREADS_EXIT, WAITED, keeps};
 
 /// Run delay and timeslices of a thread, as the kernel shows them.
 fn text_of(pid: u32, tid: u32) -> Option<(u64, u64)> {
@@ -38,10 +39,8 @@ fn an_exited_process_waited_as_long_as_its_zombie_shows() {
         .spawn()
         .expect("sh runs");
     let pid = child.id();
-    let (delay_ns, timeslices) = wait_for("a zombie", || {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.contains(") Z ").then(|| text_of(pid, pid))?
-    });
+    wait_for_state(pid, 'Z');
+    let (delay_ns, timeslices) = text_of(pid, pid).expect("a zombie");
     let exit = exit_of(&mut exits, pid);
     let _ = child.try_wait();
     let ours = exit.run_delay_ns.zip(exit.timeslices);
@@ -55,34 +54,13 @@ fn an_exited_process_waited_as_long_as_its_zombie_shows() {
     }
 }
 
-/// Threads that wait for one CPU until each has waited for 10 ms, and exit at the end of the input.
-const WAITED: &str = r"
-import hashlib, os, sys, threading
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-data, waited, end = bytes(1 << 18), threading.Semaphore(0), threading.Semaphore(0)
-def work():
-    while True:
-        hashlib.sha256(data)
-        run, delay, slices = map(int, open('/proc/thread-self/schedstat').read().split())
-        if delay > 10_000_000 and slices > 100: break
-    waited.release()
-    end.acquire()
-threads = [threading.Thread(target=work) for _ in range(3)]
-for thread in threads: thread.start()
-for _ in threads: waited.acquire()
-print('rests', flush=True)
-sys.stdin.readline()
-for _ in threads: end.release()
-for thread in threads: thread.join()
-";
-
 #[test]
 fn an_exited_process_has_what_all_its_threads_waited() {
     needs!(gate::bpf());
     let builder = Exits::builder().ring_bytes(AMPLE).at_once(true);
     let mut exits = builder.open().expect("exits open");
     let mut child = Command::new("/usr/bin/python3")
-        .args(["-c", WAITED])
+        .args(["-c", &format!("{WAITED}{THREADS_EXIT}")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -104,10 +82,7 @@ fn an_exited_process_has_what_all_its_threads_waited() {
     let exit = exit_of(&mut exits, pid);
     let _ = child.try_wait();
     let ours = exit.run_delay_ns.zip(exit.timeslices);
-    // A kernel that keeps them has the type of delay accounting.
-    let types = fs::read("/sys/kernel/btf/vmlinux").expect("there is type information");
-    let name = b"\0task_delay_info\0";
-    if types.windows(name.len()).any(|part| part == name) {
+    if keeps() {
         let ours = ours.expect("the kernel keeps them");
         assert!(ours.0 >= before.0 && ours.1 >= before.1);
         assert!(ours.1 < before.1 * 3 / 2, "twice: {ours:?}, {before:?}");

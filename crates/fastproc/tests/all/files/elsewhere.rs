@@ -260,10 +260,10 @@ fn sockets_of_another_network_namespace_have_its_number() {
 /// `/proc/PID/fd` shows the table of the leader only.
 #[test]
 fn a_thread_with_a_table_of_its_own_is_not_shown() {
-    needs!(gate::bpf());
-    if !own_process(a_thread_with_a_table_of_its_own_is_not_shown) {
-        return;
-    }
+    needs!(
+        gate::bpf(),
+        own_process(a_thread_with_a_table_of_its_own_is_not_shown)
+    );
     let shared = fs::File::open("/dev/null").expect("the file exists");
     let number = shared.as_raw_fd();
     let (ready, has_opened) = channel();

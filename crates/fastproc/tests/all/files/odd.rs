@@ -172,10 +172,10 @@ impl Odd {
 /// The kernel shows no path of more than 4096 bytes.
 #[test]
 fn a_path_that_is_too_long_is_not_known() {
-    needs!(gate::bpf());
-    if !own_process(a_path_that_is_too_long_is_not_known) {
-        return;
-    }
+    needs!(
+        gate::bpf(),
+        own_process(a_path_that_is_too_long_is_not_known)
+    );
     let folder = Folder::new("long-path");
     let name = "d".repeat(250);
     let top = file(&folder, OFlags::RDONLY);

@@ -50,9 +50,9 @@ fn rows(source: Source, port: u16, name: &[u8]) -> Vec<Row> {
 fn sockets_without_a_descriptor_are_those_of_the_text() {
     needs!(gate::bpf());
     // Other tests open and close sockets.
-    if !own_process(sockets_without_a_descriptor_are_those_of_the_text) {
-        return;
-    }
+    needs!(own_process(
+        sockets_without_a_descriptor_are_those_of_the_text
+    ));
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("it is bound").port();
     let connect = || TcpStream::connect(("127.0.0.1", port)).expect("the socket accepts");

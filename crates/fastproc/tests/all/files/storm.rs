@@ -97,10 +97,10 @@ fn wrong(file: fastproc::files::File<'_>, inodes: &[u64]) -> Option<String> {
 
 #[test]
 fn replaced_descriptors_are_never_mixed() {
-    needs!(gate::bpf());
-    if !own_process(replaced_descriptors_are_never_mixed) {
-        return;
-    }
+    needs!(
+        gate::bpf(),
+        own_process(replaced_descriptors_are_never_mixed)
+    );
     let _alone = alone();
     let folder = Folder::in_memory("files-storm");
     let make = |number: u64| {

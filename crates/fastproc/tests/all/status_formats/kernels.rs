@@ -32,7 +32,7 @@ pub(super) const LINUX_6_12: Kernel = Kernel {
 };
 
 /// A process on this kernel.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Values {
     pub(super) pid: u32,
     pub(super) memory: bool,

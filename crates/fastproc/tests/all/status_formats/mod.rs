@@ -4,13 +4,12 @@ mod kernels;
 
 use fastproc::{
     Fields, Process,
-    record::{Credentials, Memory, MemoryDetails, Record, Users},
+    record::Record,
     text::{
         RenderError, Text,
         status::{Format, Renderer, SpeculationControl, parse},
     },
 };
-use fastproc_testbed::with;
 use proptest::prelude::*;
 
 use kernels::{KERNEL_THREAD, Kernel, LINUX_5_10, LINUX_6_1, LINUX_6_12, OTHER, OWN, Values, text};
@@ -267,184 +266,106 @@ fn a_text_that_was_cut_is_refused() {
     }
 }
 
+/// A text of this form with other values.
+fn varied(form: &str, name: &[u8], numbers: &[u64], lists: [usize; 2]) -> Vec<u8> {
+    const STATES: [&str; 9] = [
+        "R (running)",
+        "S (sleeping)",
+        "D (disk sleep)",
+        "T (stopped)",
+        "t (tracing stop)",
+        "X (dead)",
+        "Z (zombie)",
+        "P (parked)",
+        "I (idle)",
+    ];
+    let mut numbers = numbers.iter().copied().cycle();
+    let mut next = |bits: u32| numbers.next().unwrap_or(0) >> (64 - bits);
+    // Ids of process groups are signed in the text.
+    let ids = [(); 4].map(|()| next(31));
+    let mut resident_kib = 0;
+    let mut text = Vec::new();
+    let [groups, levels] = lists;
+    for line in form.lines() {
+        let (label, value) = line.split_once(':').expect("a label");
+        let mut nested = |own: u64| {
+            let inner = (0..levels).map(|_| format!("\t{}", next(32)));
+            format!("{own}{}", inner.collect::<String>())
+        };
+        let value = match label {
+            "Name" => {
+                let escaped = name.iter().flat_map(|&byte| match byte {
+                    b'\n' => b"\\n".to_vec(),
+                    b'\\' => b"\\\\".to_vec(),
+                    byte => vec![byte],
+                });
+                text.extend(b"Name:\t".iter().copied().chain(escaped).chain(*b"\n"));
+                continue;
+            }
+            "Umask" if ids[0] % 2 == 0 => continue,
+            "Umask" => format!("{:04o}", next(9)),
+            "State" => STATES[next(32) as usize % STATES.len()].into(),
+            "Tgid" | "Pid" => ids[0].to_string(),
+            "NStgid" | "NSpid" => nested(ids[0]),
+            "NSpgid" => nested(ids[1]),
+            "NSsid" => nested(ids[2]),
+            "Groups" => {
+                let ids: Vec<_> = (0..groups).map(|_| next(32).to_string()).collect();
+                ids.join(" ") + " "
+            }
+            "Uid" | "Gid" => [(); 4].map(|()| next(32).to_string()).join("\t"),
+            "SigQ" => format!("{}/{}", next(32), next(64)),
+            "Seccomp" => format!("{}", 2 * (ids[3] % 2)),
+            "Seccomp_filters" | "NoNewPrivs" | "CoreDumping" | "THP_enabled" | "Kthread" => {
+                format!("{}", next(1))
+            }
+            "VmRSS" => "RESIDENT".into(),
+            "untag_mask" => format!("0x{:x}", next(64)),
+            _ if value.ends_with(" kB") => {
+                let kib = next(46);
+                resident_kib += if label.starts_with("Rss") { kib } else { 0 };
+                format!("{kib:8} kB")
+            }
+            _ if value.len() == 17 => format!("{:016x}", next(64)),
+            "Cpus_allowed"
+            | "Cpus_allowed_list"
+            | "Mems_allowed"
+            | "Mems_allowed_list"
+            | "Speculation_Store_Bypass"
+            | "SpeculationIndirectBranch" => value[1..].into(),
+            _ => next(32).to_string(),
+        };
+        text.extend(format!("{label}:\t{value}\n").bytes());
+    }
+    let resident = format!("{resident_kib:8} kB");
+    let place = text.windows(8).position(|part| part == b"RESIDENT");
+    place.map(|at| text.splice(at..at + 8, resident.bytes()));
+    text
+}
+
 proptest! {
     #[test]
-    fn values_of_status_survive_rendering_and_parsing(
+    fn values_of_status_survive_parsing_and_rendering(
         name in prop::collection::vec(1_u8.., 0..=63),
-        ids: [u32; 17],
-        sizes in prop::array::uniform16(0_u64..1 << 48),
-        sets: [u64; 16],
-        groups in prop::collection::vec(any::<u32>(), 0..9),
-        nested in prop::collection::vec(any::<[u32; 4]>(), 0..4),
-        state in 0..9_u32,
-        umask in -1..0o1000_i32,
-        flags: [bool; 6],
+        numbers: [u64; 31],
+        groups in 0..9_usize,
+        levels in 0..4_usize,
+        values in prop::sample::select(vec![OWN, OTHER, KERNEL_THREAD]),
     ) {
-        let format = learn(Kernel { kthread: true, untag_mask: true, ..LINUX_6_1 });
-        let mut record = status_record(&name, ids, sizes, sets, umask, flags);
-        record.identity.state_bits = (1 << state) >> 1;
+        let kernel = Kernel { kthread: true, untag_mask: true, ..LINUX_6_1 };
+        let format = learn(kernel);
+        let text = varied(&text(kernel, values), &name, &numbers, [groups, levels]);
+        let mut record = Record::default();
         let mut pool = vec![0];
-        if !groups.is_empty() {
-            record.credentials.groups_at = 1;
-            record.credentials.ngroups = groups.len() as u32;
-            pool.extend(groups.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32));
-        }
-        if !nested.is_empty() {
-            record.namespaces.level = nested.len() as u32;
-            record.namespaces.ids_at = pool.len() as u32;
-            let words = |pair: &[u32]| u64::from(pair[0]) | u64::from(pair[1]) << 32;
-            pool.extend(nested.iter().flat_map(|ids| [words(&ids[..2]), words(&ids[2..])]));
-        }
+        prop_assert_eq!(parse(&text, &format, &mut record, &mut pool), Ok(()));
+        record.identity.groups = Fields::THREE_FILES.bits();
         let process = Process::new(&record, &pool);
         prop_assert_eq!(&*process.name(), name.as_slice());
-        prop_assert!(process.supplementary_groups().eq(groups.iter().copied()));
-        prop_assert!(process.nested_ids().map(|ids| [ids.tgid, ids.pid, ids.pgrp, ids.session]).eq(nested));
+        prop_assert_eq!(process.supplementary_groups().count(), groups);
+        prop_assert_eq!(process.nested_ids().count(), levels);
         let mut renderer = Renderer::new(format);
         let mut rendered = Text::default();
         let rendered = rendered.render(|out| renderer.render(process, None, out)).expect("it renders");
-        let mut parsed = Record::default();
-        let mut parsed_pool = vec![0];
-        prop_assert_eq!(parse(rendered, renderer.format(), &mut parsed, &mut parsed_pool), Ok(()));
-        parsed.identity.groups = Fields::THREE_FILES.bits();
-        prop_assert_eq!(parsed, record);
-        // Without groups or ids the pool may end after the first word.
-        prop_assert_eq!(parsed_pool, pool);
+        prop_assert_eq!(String::from_utf8_lossy(rendered), String::from_utf8_lossy(&text));
     }
-}
-
-/// A record with the values of status except lists.
-fn status_record(
-    name: &[u8],
-    ids: [u32; 17],
-    sizes: [u64; 16],
-    sets: [u64; 16],
-    umask: i32,
-    flags: [bool; 6],
-) -> Record {
-    let mut record = Record::default();
-    let short = name.len().min(15);
-    record.identity.comm[..short].copy_from_slice(&name[..short]);
-    if name.len() > 15 {
-        record.name.kind = 1;
-        record.name.text[..name.len()].copy_from_slice(name);
-    }
-    let identity = &mut record.identity;
-    let [
-        tgid,
-        ppid,
-        pgrp,
-        session,
-        tracer_pid,
-        num_threads,
-        ngid,
-        fd_size,
-        queued,
-        uid,
-        euid,
-        suid,
-        fsuid,
-        gid,
-        egid,
-        sgid,
-        fsgid,
-    ] = ids;
-    // Ids of process groups are signed in the text.
-    (
-        identity.tgid,
-        identity.ppid,
-        identity.pgrp,
-        identity.session,
-    ) = (tgid >> 1, ppid, pgrp >> 1, session >> 1);
-    (identity.tracer_pid, identity.num_threads) = (tracer_pid, num_threads);
-    identity.groups = Fields::THREE_FILES.bits();
-    let [
-        kernel_thread,
-        has_memory,
-        dumping,
-        no_huge_pages,
-        no_new_privs,
-        seccomp,
-    ] = flags;
-    identity.flags = if kernel_thread { 0x0020_0000 } else { 0 };
-    identity.has_mm = has_memory.into();
-    identity.core_dumping = (has_memory && dumping).into();
-    (record.scheduling_details.ngid, record.limits.fd_size) = (ngid, fd_size);
-    record.users = with!(Users::default(), {
-        uid,
-        euid,
-        suid,
-        fsuid,
-        gid,
-        egid,
-        sgid,
-        fsgid,});
-    record.credentials = with!(Credentials::default(), {
-        cap_inheritable: sets[0],
-        cap_permitted: sets[1],
-        cap_effective: sets[2],
-        cap_bounding: sets[3],
-        cap_ambient: sets[4],
-        atomic_flags: no_new_privs.into(),
-        seccomp_mode: if seccomp { 2 } else { 0 },
-        seccomp_filters: seccomp.into(),});
-    record.credentials.set_umask((umask >= 0).then_some(umask));
-    let signals = &mut record.signals;
-    [
-        signals.pending,
-        signals.shared_pending,
-        signals.blocked,
-        signals.ignored,
-        signals.caught,
-        signals.queue_limit,
-    ] = [sets[5], sets[6], sets[7], sets[8], sets[9], sets[10]];
-    (signals.queued, signals.switches) = (queued.into(), u64::MAX);
-    (record.cpu.nvcsw, record.cpu.nivcsw) = (sets[11], sets[12]);
-    (
-        record.scheduling_details.cpus_allowed,
-        record.scheduling_details.mems_allowed,
-    ) = (sets[13] & 0xff_ffff_ffff, sets[14]);
-    if has_memory {
-        let [
-            vsize,
-            rss_anon,
-            rss_file,
-            rss_shmem,
-            swap,
-            peak_vsize,
-            peak_rss,
-            locked,
-            pinned,
-            data,
-            stack,
-            exe,
-            lib,
-            page_tables,
-            hugetlb,
-            _,
-        ] = sizes.map(|kib| kib << 10);
-        record.memory = with!(Memory::default(), {
-            vsize,
-            rss_anon,
-            rss_file,
-            rss_shmem,
-            swap,
-            peak_vsize,
-            peak_rss,
-            locked,
-            pinned,
-            data,
-            stack,
-            exe,
-            lib,
-            text: exe,
-            rss_approx: 0,
-        });
-        record.memory_details = with!(MemoryDetails::default(), {
-            page_tables,
-            hugetlb,
-            mm_flags: if no_huge_pages { 1 << 24 } else { 0 },
-            untag_mask: sets[15],
-        });
-    }
-    record
 }

@@ -12,7 +12,7 @@ mod released;
 mod script;
 mod sums;
 mod threads;
-mod waits;
+pub mod waits;
 
 use std::{
     collections::{HashMap, HashSet},

@@ -11,9 +11,7 @@ use super::{SECTIONS, Sleepers, open, open_in_sections};
 
 #[test]
 fn threads_are_listed_and_folded() {
-    if !gate::bpf() || !own_process(threads_are_listed_and_folded) {
-        return;
-    }
+    needs!(gate::bpf(), own_process(threads_are_listed_and_folded));
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let spinner = std::thread::spawn(move || {
         while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {}
@@ -67,9 +65,10 @@ fn threads_are_listed_and_folded() {
 /// With `lone_threads(false)` the thread of a process that has only one is not listed.
 #[test]
 fn a_thread_without_others_is_not_listed_unless_wanted() {
-    if !gate::bpf() || !own_process(a_thread_without_others_is_not_listed_unless_wanted) {
-        return;
-    }
+    needs!(
+        gate::bpf(),
+        own_process(a_thread_without_others_is_not_listed_unless_wanted)
+    );
     let sleepers = Sleepers::start(1);
     // Besides the thread of the test.
     let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -100,9 +99,10 @@ fn a_thread_without_others_is_not_listed_unless_wanted() {
 /// A thread is met once, wherever the walk pauses.
 #[test]
 fn every_thread_is_met_once_in_a_storm() {
-    if !gate::bpf() || !own_process(every_thread_is_met_once_in_a_storm) {
-        return;
-    }
+    needs!(
+        gate::bpf(),
+        own_process(every_thread_is_met_once_in_a_storm)
+    );
     let _alone = alone();
     let waiting: Vec<_> = (0..40)
         .map(|_| {

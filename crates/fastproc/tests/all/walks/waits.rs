@@ -8,7 +8,7 @@ use fastproc_testbed::{alone, gate, needs, wait_for, wait_until};
 use super::{WALKS, open, script::Script};
 
 /// Four threads that wait for one CPU until each has waited for 20 ms and has had it a hundred times; then they sleep.
-const WAITED: &str = r"
+pub const WAITED: &str = r"
 import ctypes, hashlib, os, sys, threading
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 data, waited, end = bytes(1 << 18), threading.Semaphore(0), threading.Semaphore(0)
@@ -26,7 +26,7 @@ print('rests', flush=True)
 ";
 
 /// At a line the threads exit, and the first one sleeps.
-const THREADS_EXIT: &str = r"
+pub const THREADS_EXIT: &str = r"
 sys.stdin.readline()
 for _ in threads: end.release()
 for thread in threads: thread.join()
@@ -87,7 +87,7 @@ fn of_threads(snapshot: &Snapshot<'_>, pid: u32) -> Vec<(u32, Waits)> {
 }
 
 /// Whether the kernel keeps what exited threads waited: it has the type of delay accounting.
-fn keeps() -> bool {
+pub fn keeps() -> bool {
     let types = fs::read("/sys/kernel/btf/vmlinux").expect("there is type information");
     let name = b"\0task_delay_info\0";
     types.windows(name.len()).any(|part| part == name)
