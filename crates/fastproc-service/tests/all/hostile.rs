@@ -208,6 +208,9 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
     before
 }
 
+/// The requests of an attacker, by their numbers.
+type Attack<'a> = &'a dyn Fn(u64) -> Request;
+
 /// F3: a user who requested a different snapshot on each connection was served them all before any other user. Texts took
 /// up to 0.4 s for each, and a thread reads open files for one reader after the other.
 #[test]
@@ -228,7 +231,6 @@ fn a_user_with_many_connections_is_served_in_turn_with_others() {
         exits_after: number,
         ..other_contents(number)
     };
-    type Attack<'a> = &'a dyn Fn(u64) -> Request;
     let attacks: [(&str, Attack<'_>, Request); 5] = [
         ("flood", &other_contents, everything(Duration::ZERO)),
         ("flood-of-texts", &texts, request(Op::Snapshot, FOREVER)),
