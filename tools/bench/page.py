@@ -42,6 +42,7 @@ LOADS = {
     "proc-stat": "`cat /proc/[0-9]*/stat` in a loop",
     "bpf-lean": "fastproc, the fields of `top`",
     "bpf-full": "fastproc, every field",
+    "gives-way": "fastproc, every field, in a thread that gives way, as those of `top`, `serve`, `record` and the service do",
     "bpf-iter-full": "fastproc, every field, by the iterator of older kernels",
 }
 SCRAPE = {
@@ -345,11 +346,12 @@ def headline(report: Row) -> str:
 def wakeup(report: Row) -> str:
     """What the README's limits say about latency."""
     found = {(row["case"], row["class"]): f"{short(row['p99_us'] / 1000)} ms" for row in report["rows"]}
-    others, fifo = ([found[case, kind] for case in ("idle", "bpf-lean", "bpf-full")] for kind in ("other", "fifo"))
+    others, fifo = ([found[case, kind] for case in ("idle", "gives-way", "bpf-full")] for kind in ("other", "fifo"))
     return (
         f"- A walk delays ordinary threads on its CPU. At {report['looks_per_second']} walks a second over {report['processes']:,} processes, "
-        f"p99 of their wake-up latency is {others[1]} ({others[2]} with every field) instead of {others[0]}; that of a real-time thread is "
-        f"{fifo[1]} ({fifo[2]}) instead of {fifo[0]}. By `bpf-iter` it is {found['bpf-iter-full', 'other']} for an ordinary thread."
+        f"p99 of their wake-up latency is {others[1]} instead of {others[0]}; that of a real-time thread is {fifo[1]} instead of {fifo[0]}. "
+        f"This is so because `top`, `serve`, `record` and the service give way between pieces of a walk; a reader of the library that does "
+        f"not call `give_way` causes {others[2]}."
     )
 
 

@@ -65,13 +65,16 @@ enum Load {
     Stat,
     /// Make a snapshot a hundred times a second.
     Snapshots(SourceKind, Fields),
+    /// The same, in a thread that gives way.
+    GivesWay(Fields),
 }
 
-const LOADS: [(&str, Load); 5] = [
+const LOADS: [(&str, Load); 6] = [
     ("idle", Load::Idle),
     ("proc-stat", Load::Stat),
     ("bpf-lean", Load::Snapshots(BPF, LEAN)),
     ("bpf-full", Load::Snapshots(BPF, FULL)),
+    ("gives-way", Load::GivesWay(FULL)),
     ("bpf-iter-full", Load::Snapshots(SourceKind::BpfIter, FULL)),
 ];
 
@@ -175,6 +178,10 @@ fn prepare(load: Load) -> Result<Box<dyn FnMut() -> Result<(), Failure>>, Failur
                 }
                 Ok(())
             })
+        }
+        Load::GivesWay(fields) => {
+            fastproc::give_way()?;
+            return prepare(Load::Snapshots(BPF, fields));
         }
         Load::Snapshots(source, fields) => {
             let builder = Collector::builder().fields(fields).source(Some(source));

@@ -6,6 +6,7 @@ mod cgroups;
 mod command;
 mod counters;
 mod exits;
+mod files;
 mod forks;
 mod history;
 mod hostile;
@@ -57,6 +58,11 @@ enum Bench {
     Counters(counters::Args),
     /// Read every cgroup once, by the kernel's files and by the other sources of this machine.
     Cgroups(cgroups::Args),
+    /// Read every open file once, by lsof, ss and /proc, and by BPF.
+    Files(files::Args),
+    /// Holds open files for the benchmark of this name.
+    #[command(hide = true)]
+    HoldFiles(files::HoldArgs),
     /// Scrape the metrics that `fastproc serve` serves.
     Scrape(scrape::Args),
     /// Record every exit: its cost, the sustainable rate, and whether CPU time adds up.
@@ -84,6 +90,8 @@ fn run(Arguments { bench, common }: &Arguments) -> Result<(), Failure> {
         Bench::Counters(args) => counters::run(args, *common),
         Bench::Scale(args) => scale::run(args, *common),
         Bench::Cgroups(args) => cgroups::run(args, *common),
+        Bench::Files(args) => files::run(args, *common),
+        Bench::HoldFiles(args) => files::hold(args),
         Bench::Scrape(args) => scrape::run(args, *common),
         Bench::Exits(args) => exits::run(args, *common),
         Bench::Latency(args) => latency::run(args, *common),
