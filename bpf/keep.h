@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Keeps records of the previous walk that tasks/proof.h proves unchanged. */
+/* Which records of the previous walk are kept: those that tasks/proof.h proves unchanged (PROVES). */
 #ifndef FASTPROC_KEEP_H
 #define FASTPROC_KEEP_H
 
 /* Old places that are handled together. */
 #define BURST 8
+/* How many old places a step searches for that of a process. */
+#define SEARCHED 32
 
 /* The bytes that a record may have of the wanted groups: those that are asked for most stand first. */
 static __always_inline u32 used_bytes(void)
 {
 	return WANTED(~(FP_CPU | FP_MEMORY | FP_USERS | FP_SCHEDULING)) ? sizeof(struct fp_record)
 									 : offsetof(struct fp_record, memory_details);
-}
-
-/* Copies an old record, and the data beside it, to its new place. */
-int move_record(u32 from, u32 to);
-__noinline int move_record(u32 from, u32 to)
-{
-	struct fp_record *old = bpf_map_lookup_elem(&records, &from), *r = bpf_map_lookup_elem(&records, &to);
-	struct fp_place *old_place = bpf_map_lookup_elem(&places, &from), *place = bpf_map_lookup_elem(&places, &to);
-	struct fp_proof *old_proof = bpf_map_lookup_elem(&proofs, &from), *proof = bpf_map_lookup_elem(&proofs, &to);
-
-	if (!old || !r || !old_place || !place || !old_proof || !proof)
-		return 0;
-	bpf_probe_read_kernel(r, used_bytes(), old);
-	bpf_probe_read_kernel(proof, sizeof(*proof), old_proof);
-	*place = *old_place;
-	return 0;
 }
 
 /*
@@ -107,20 +93,12 @@ static __always_inline int points_into_pool(u32 old)
 }
 
 /* The number of queued signals belongs to the user: set it in a kept record, too. Returns whether it has changed. */
-static __always_inline int set_queued(u32 index)
+static __always_inline int set_queued(u32 index, u64 queued)
 {
-	struct fp_proof *proof;
-	struct fp_record *r;
-	u64 queued;
+	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &index);
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
 
-	if (!WANTED(FP_SIGNALS) || !has_queue())
-		return 0;
-	proof = bpf_map_lookup_elem(&proofs, &index);
-	r = bpf_map_lookup_elem(&records, &index);
-	if (!proof || !r)
-		return 0;
-	queued = FIELD(struct ucounts, proof->ucounts, rlimit[UCOUNT_RLIMIT_SIGPENDING].counter);
-	if (queued == proof->queued)
+	if (!proof || !r || queued == proof->queued)
 		return 0;
 	r->signals.queued = queued;
 	proof->queued = queued;
@@ -133,58 +111,25 @@ static __always_inline int is_checked(struct fp_place *place)
 	return (place->tgid + run.round) % CHECKED_EACH == 0;
 }
 
-/* Keeps the record at the next old place, if it is of this task (0: of any) and its words prove it unchanged. */
-static __always_inline int keep_one(u64 task)
+/* Whether it has probably not run since: a process goes to sleep by a voluntary switch. Only its words prove it. */
+static __always_inline int has_rested(struct task_struct *t, struct fp_record *old)
 {
-	u32 old = run.old_next, index = run.records;
-	struct fp_place *place = bpf_map_lookup_elem(&places, &old);
-	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &old);
-	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
-	u64 moved = old != index ? FP_INDEX_CHANGED : 0;
-
-	if (!place || !proof || !entry || place->plan != FP_PROVE || (task && task != place->task))
-		return 0;
-	if ((run.fresh_pool && points_into_pool(old)) || !is_proven(place->task, proof))
-		return 0;
-	if (HAS_MASKS && !has_same_masks(old))
-		return 0;
-	if (moved) {
-		move_record(old, index);
-		place = bpf_map_lookup_elem(&places, &index);
-		if (!place)
-			return 0;
-	}
-	place->pool = run.pool;
-	place->threads = run.threads;
-	run.next = 0;
-	run.tries = 0;
-	run.records = index + 1;
-	run.old_next = old + 1;
-	if (is_checked(place)) {
-		run.checks = 1;
-		return 1;
-	}
-	*entry = place->tgid | moved | (set_queued(index) ? FP_INDEX_CHANGED : FP_INDEX_KEPT);
-	run.kept++;
-	if (WANTED(FP_SIGNALS))
-		run.reused_actions++;
-	return 1;
+	return old && !(WANTED(FP_CPU) && old->cpu.nvcsw != t->nvcsw);
 }
 
-/*
- * Keeps the records at the next old places up to the first that cannot be kept or is to be checked, or whose lines are not
- * fetched, but about `most`. Returns their number. If the last one is to be checked, run.checks is set.
- */
-int keep(u64 task, u32 most);
-__noinline int keep(u64 task, u32 most)
+/* How the next walk treats the record of a sleeping process. `remembered`: its words were stored before it was read.
+ * */
+static __always_inline u32 judge(struct task_struct *t, struct fp_record *r, u32 index, u32 remembered)
 {
-	for (u32 kept = 0; kept < BURST; kept++) {
-		if (!keep_one(kept ? 0 : task))
-			return kept;
-		if (kept + 1 >= most || run.checks || run.old_next >= run.old_end || run.old_next >= run.previous)
-			return kept + 1;
-	}
-	return BURST;
+	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &index);
+
+	if (!proof || !may_rest(remembered ? proof->words[WORD_STATE] : state_of(t), r->identity.flags) || !is_alone(t, r))
+		return FP_SHARED;
+	if (!remembered || !PROVES(t, index))
+		return FP_READ;
+	if (WANTED(FP_SIGNALS))
+		proof->queued = r->signals.queued;
+	return FP_PROVE;
 }
 
 #endif

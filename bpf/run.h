@@ -45,6 +45,16 @@ struct fp_place {
 	u32 tgid, plan;
 };
 
+/*
+ * The iterator meets processes in the order of their pids, and their records stay where they are. An element for each
+ * process that was met: the place of its record, after walks of an even and of an odd number. And beside that, a stack of
+ * places that ended processes have left.
+ */
+struct fp_position {
+	u32 places[2];
+	u32 free, reserved;
+};
+
 /* Words of a record's proof: tasks/words.h names them. */
 #define FP_WORDS 36
 
@@ -59,7 +69,7 @@ struct fp_run {
 	u32 records, threads, pool;
 	u32 lost_records, lost_threads, lost_pool;
 	u32 done;     /* every process was met; else the library runs the program again */
-	u32 previous; /* records of the previous walk, which may still be valid */
+	u32 previous; /* records of the previous walk, which may still be valid; for the iterator, processes that it met */
 	u32 cpus;     /* entries of cpu_offsets in use; 0: this kernel prints rss without the per-CPU parts */
 	/* the walk's own state: it lasts from one run to the next, and the verifier does not follow its counters */
 	u32 old_next, old_at, has_old, reused_actions;
@@ -80,6 +90,7 @@ struct fp_run {
 	/* if settings.nested: the level of the reader's pid namespace and its address, and the number that is looked up there */
 	u32 pid_level;
 	u64 pid_ns, pid;
+	u32 met, free; /* the iterator: processes that it has met, and free places of records */
 };
 
 #endif

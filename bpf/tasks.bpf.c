@@ -17,41 +17,13 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
-#include "kfunc.h"
+#include "casts.h"
 
-/*
- * The kernel's ids of the types that casts name. The library writes them here: libbpf relocates with an excerpt of the
- * kernel's type information, which has other ids.
- */
-const volatile struct {
-	u32 task_struct, signal_struct, mm_struct, pid, upid, cred, group_info, ucounts, in6_addr;
-	u32 kthread, worker, worker_pool, workqueue_attrs, list_head;
-} type_ids;
-
-/* ID_OF(struct pid) is type_ids.pid */
-#define ID_OF(type) ID_OF_##type
-#define ID_OF_struct type_ids.
-#define CAST(type, pointer) ((type *)rdonly_cast((const void *)(pointer), ID_OF(type)))
+#define CAN_CAST 1
 #define FIELD(type, pointer, member) (CAST(type, pointer)->member)
 
 /* On kernels that have this iterator, every task that is not running has a wait channel. */
 #define WAITS(t, id) 1
-
-/* Data kept beside each record. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct fp_place);
-} places SEC(".maps");
-
-/* Proofs of the records; a single one if no records are kept. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct fp_proof);
-} proofs SEC(".maps");
 
 #include "collect.h"
 #include "list.h"
@@ -70,7 +42,11 @@ static __always_inline int is_task_of(u32 old, u64 task)
 	return place && place->task == task;
 }
 
+/* Whether the words at this place prove that its task is unchanged. */
+int proves(u32 at);
+#define PROVES(t, at) proves(at)
 #include "keep.h"
+#include "keep_list.h"
 #include "visit.h"
 
 /*
@@ -79,7 +55,6 @@ static __always_inline int is_task_of(u32 old, u64 task)
  * pass meets all of them. Processes at skipped places have exited. Returns whether the search is over; if not, the next
  * step continues it.
  */
-#define SEARCHED 32
 int find_old(u32 tgid);
 __noinline int find_old(u32 tgid)
 {
@@ -300,8 +275,8 @@ SEC("syscall") int walk(void *ctx)
 	run.next = (u64)bpf_iter_task_next(&it);
 	bpf_iter_task_destroy(&it);
 	run.groups = 0;
-	run.keeps = CAN_KEEP;
-	run.lacks_words = !has_words();
+	run.lacks_words = !has_words() || (WANTED(FP_SIGNALS) && !has_queue());
+	run.keeps = CAN_KEEP && !run.lacks_words;
 	set_near_offsets();
 	if (resume())
 		bpf_loop(MAX_STEPS, step, 0, 0);

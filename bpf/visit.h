@@ -30,27 +30,6 @@ static __always_inline struct fp_record *old_record(struct task_struct *t)
 	return run.has_old ? old : 0;
 }
 
-/* Whether it has probably not run since: a process goes to sleep by a voluntary switch. Only its words prove it. */
-static __always_inline int has_rested(struct task_struct *t, struct fp_record *old)
-{
-	return old && !(WANTED(FP_CPU) && old->cpu.nvcsw != t->nvcsw);
-}
-
-/* How the next walk treats the record of a sleeping process. `remembered`: its words were stored before it was read.
- * */
-static __always_inline u32 judge(struct task_struct *t, struct fp_record *r, u32 index, u32 remembered)
-{
-	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &index);
-
-	if (!proof || !may_rest(remembered ? proof->words[WORD_STATE] : state_of(t), r->identity.flags) || !is_alone(t, r))
-		return FP_SHARED;
-	if (!remembered || !proves(index))
-		return FP_READ;
-	if (WANTED(FP_SIGNALS))
-		proof->queued = r->signals.queued;
-	return FP_PROVE;
-}
-
 /* Reads the record of a process without its other threads. */
 int visit_leader(u64 task, u32 index);
 __noinline int visit_leader(u64 task, u32 index)

@@ -40,6 +40,22 @@ struct {
 	__uint(value_size, 8);
 } pool SEC(".maps");
 
+/* Data kept beside each record. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fp_place);
+} places SEC(".maps");
+
+/* Proofs of the records; a single one if no records are kept. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fp_proof);
+} proofs SEC(".maps");
+
 /* Byte distance from a per-CPU cookie to the memory of each CPU whose part of rss counts. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

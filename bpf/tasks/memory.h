@@ -51,24 +51,20 @@ static __always_inline u64 positive(s64 v)
 	return v > 0 ? v : 0;
 }
 
+/*
+ * One of the four counters. A kernel that lacks both forms cannot load this. The verifier of older kernels knows no members of an
+ * array of atomic_long_t. No function: an index that is no constant is not relocated.
+ */
+#define RSS_COUNT(mm, which)                                       \
+	(HAS_RSS_PARTS(mm) ? (mm)->rss_stat[which].count :         \
+			     (s64)BPF_CORE_READ((struct mm_struct___6_1 *)(mm), rss_stat.count[which].counter))
+
 static __always_inline void collect_rss_counters(struct mm_struct *mm, struct fp_memory *m)
 {
-	struct mm_struct___6_1 *old = (void *)mm;
-	s64 file = 0, anon = 0, swap = 0, shmem = 0;
+	s64 file = RSS_COUNT(mm, MM_FILEPAGES), anon = RSS_COUNT(mm, MM_ANONPAGES);
+	s64 swap = RSS_COUNT(mm, MM_SWAPENTS), shmem = RSS_COUNT(mm, MM_SHMEMPAGES);
 	u32 shift = settings.page_shift;
 
-	if (HAS_RSS_PARTS(mm)) {
-		file = mm->rss_stat[MM_FILEPAGES].count;
-		anon = mm->rss_stat[MM_ANONPAGES].count;
-		swap = mm->rss_stat[MM_SWAPENTS].count;
-		shmem = mm->rss_stat[MM_SHMEMPAGES].count;
-	} else {
-		/* a kernel that lacks both cannot load this */
-		file = BPF_CORE_READ(old, rss_stat.count[MM_FILEPAGES].counter);
-		anon = BPF_CORE_READ(old, rss_stat.count[MM_ANONPAGES].counter);
-		swap = BPF_CORE_READ(old, rss_stat.count[MM_SWAPENTS].counter);
-		shmem = BPF_CORE_READ(old, rss_stat.count[MM_SHMEMPAGES].counter);
-	}
 	m->rss_approx = (positive(file) + positive(anon) + positive(shmem)) << shift;
 	if (HAS_RSS_PARTS(mm) && run.cpus) {
 		volatile u64 *slot = &run.task;

@@ -99,6 +99,16 @@ static __always_inline int has_queue(void)
 	       bpf_core_enum_value(enum rlimit_type, UCOUNT_RLIMIT_SIGPENDING) == UCOUNT_RLIMIT_SIGPENDING;
 }
 
+static __always_inline u64 word_at(u64 address)
+{
+	u64 word = 0;
+
+	if (CAN_CAST)
+		return *(u64 *)CAST(struct in6_addr, address);
+	bpf_probe_read_kernel(&word, sizeof(word), (void *)address);
+	return word;
+}
+
 /*
  * The parts that CPUs have not yet added to the four counters, see collect_rss(), added up by pairs. A part is a small
  * signed number. The lower one of a pair is made positive, so that the carry into the upper one follows from their sum.
@@ -107,10 +117,8 @@ u64 rss_pairs[2];
 
 static __always_inline void add_pairs(u64 part, u64 *first, u64 *second)
 {
-	u64 *pairs = (u64 *)CAST(struct in6_addr, part);
-
-	*first += pairs[0] ^ 1ULL << 31;
-	*second += pairs[1] ^ 1ULL << 31;
+	*first += word_at(part) ^ 1ULL << 31;
+	*second += word_at(part + 8) ^ 1ULL << 31;
 }
 
 /* Those of the CPUs after the first NEAR_CPUS. */
@@ -161,17 +169,15 @@ static __always_inline int has_words(void)
 	struct task_struct *t = 0;
 	struct signal_struct *s = 0;
 	struct mm_struct *mm = 0;
-	int has = bpf_core_field_exists(t->on_cpu) && bpf_core_field_exists(t->on_rq) && bpf_core_field_exists(t->__state);
+	int has = bpf_core_field_exists(t->on_cpu) && bpf_core_field_exists(t->on_rq);
 
 	if (WANTED(FP_CREDENTIALS) && !bpf_core_field_exists(t->fs->users))
 		has = 0;
 	if (WANTED(FP_LIMITS) && !bpf_core_field_exists(t->files->count))
 		has = 0;
-	if (WANTED(FP_SIGNALS) && !has_queue())
-		has = 0;
 	if (!has_members_of_words(t, s, mm))
 		has = 0;
-	return has && (!WANTED(FP_MEMORY) || HAS_RSS_PARTS(mm));
+	return has;
 }
 
 /*
@@ -180,7 +186,7 @@ static __always_inline int has_words(void)
  */
 #define HAS_PROOF (!WANTED(~PROVEN) && !(WANTED(FP_THREADS) && settings.lone_threads))
 #ifdef __TARGET_ARCH_x86
-#define CAN_KEEP (settings.keeps && HAS_PROOF && has_words())
+#define CAN_KEEP (settings.keeps && HAS_PROOF)
 #else
 #define CAN_KEEP 0
 #endif
@@ -224,16 +230,6 @@ static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
 	return mm && mm->mm_users.counter == 1 && (!WANTED(FP_MEMORY) || r->memory.mm_users == 1);
 }
 
-/* Whether this task does not run, and all its words are unchanged. */
-static __always_inline int is_proven(u64 task, struct fp_proof *proof)
-{
-	struct task_struct *t = CAST(struct task_struct, task);
-	struct signal_struct *s = CAST(struct signal_struct, proof->signal);
-	struct mm_struct *mm = CAST(struct mm_struct, proof->mm);
-
-	return has_same_words(t, s, mm, proof);
-}
-
 static __always_inline int is_same_mask(u32 at, u32 n, u64 address)
 {
 	u64 *words = pool_at(at);
@@ -241,7 +237,7 @@ static __always_inline int is_same_mask(u32 at, u32 n, u64 address)
 	if (!at || !words || n > FP_POOL_SLACK)
 		return 0;
 	for (u32 i = 0; i < n; i++)
-		if (words[i] != *(u64 *)CAST(struct in6_addr, address + i * 8))
+		if (words[i] != word_at(address + i * 8))
 			return 0;
 	return 1;
 }
@@ -262,36 +258,20 @@ __noinline int has_same_masks(u32 at)
 	return 1;
 }
 
-/* Whether this is so for the task at this place. */
-int proves(u32 at);
-__noinline int proves(u32 at)
+/* Stores the words of a task that is about to be read. Returns whether they differ from older ones. */
+static __always_inline int store_words(struct task_struct *t, struct fp_proof *proof, struct fp_proof *old_proof)
 {
-	struct fp_place *place = bpf_map_lookup_elem(&places, &at);
-	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &at);
+	struct signal_struct *s = t->signal;
+	struct mm_struct *mm = t->flags & PF_KTHREAD ? 0 : RELOAD(t->mm);
 
-	return place && proof && is_proven(place->task, proof);
-}
-
-/* Stores the words of a task that is about to be read into this place. Returns whether they differ from those at
- * `old`. */
-int remember(u64 task, u32 at, u32 old);
-__noinline int remember(u64 task, u32 at, u32 old)
-{
-	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &at), *old_proof = bpf_map_lookup_elem(&proofs, &old);
-	struct task_struct *t = CAST(struct task_struct, task);
-	struct signal_struct *s;
-	struct mm_struct *mm = 0;
-
-	if (!proof || !old_proof || !HAS_RSS_PARTS(mm))
-		return 1;
-	proof->mm = t->flags & PF_KTHREAD ? 0 : (u64)RELOAD(t->mm);
-	proof->signal = (u64)t->signal;
-	s = CAST(struct signal_struct, proof->signal);
-	mm = CAST(struct mm_struct, proof->mm);
+	proof->mm = (u64)mm;
+	proof->signal = (u64)s;
 	proof->pgrp = (u64)s->pids[PIDTYPE_PGID];
 	if (WANTED(FP_SIGNALS) && has_queue())
 		proof->ucounts = (u64)t->real_cred->ucounts;
-	proof->counters = WANTED(FP_MEMORY) && proof->mm ? RSS_PARTS(mm) : 0;
+	proof->counters = 0;
+	if (WANTED(FP_MEMORY) && HAS_RSS_PARTS(mm) && mm)
+		proof->counters = RSS_PARTS(mm);
 	return !!remember_words(t, s, mm, proof, old_proof);
 }
 
@@ -319,8 +299,12 @@ static __always_inline void touch_words(u64 task, struct fp_proof *proof)
 		TOUCH(t->mems_allowed.bits[0]);
 	if (WANTED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
 		TOUCH(t->cgroups);
-	if (WANTED(FP_MEMORY) && proof->mm)
-		touch_rss_parts(proof->counters);
+	if (WANTED(FP_MEMORY) && proof->mm) {
+		if (HAS_RSS_PARTS(mm))
+			TOUCH_RSS(mm);
+		if (proof->counters)
+			touch_rss_parts(proof->counters);
+	}
 }
 
 #endif

@@ -25,10 +25,10 @@ struct fp_words_memory {
 	u64 total_vm       FP_WORD(mm->total_vm);
 	u64 locked_vm      FP_WORD(mm->locked_vm);
 	u64 pinned_vm      FP_WORD(mm->pinned_vm.counter);
-	u64 rss_file       FP_LINE(mm->rss_stat[MM_FILEPAGES].count);
-	u64 rss_anon       FP_WORD(mm->rss_stat[MM_ANONPAGES].count);
-	u64 rss_swap       FP_LINE(mm->rss_stat[MM_SWAPENTS].count);
-	u64 rss_shmem      FP_LINE(mm->rss_stat[MM_SHMEMPAGES].count);
+	u64 rss_file       FP_VALUE(RSS_COUNT(mm, MM_FILEPAGES));
+	u64 rss_anon       FP_VALUE(RSS_COUNT(mm, MM_ANONPAGES));
+	u64 rss_swap       FP_VALUE(RSS_COUNT(mm, MM_SWAPENTS));
+	u64 rss_shmem      FP_VALUE(RSS_COUNT(mm, MM_SHMEMPAGES));
 	u64 rss_parts      FP_VALUE(rss_parts(proof->counters, &parts));
 	u64 rss_parts_2    FP_VALUE(parts);
 };

@@ -271,12 +271,13 @@ fn examine_records() -> Records {
         reason: None,
         disproven: 0,
     };
-    let opened = Collector::builder()
-        .source(Some(SourceKind::Bpf))
-        .fields(Fields::all() - Fields::THREADS)
-        .open();
+    let open = |source| {
+        let builder = Collector::builder().source(Some(source));
+        builder.fields(Fields::all() - Fields::THREADS).open()
+    };
+    let opened = open(SourceKind::Bpf).or_else(|_| open(SourceKind::BpfIter));
     let Ok(mut collector) = opened else {
-        records.reason = Some("the source bpf cannot be used");
+        records.reason = Some("neither bpf nor bpf-iter can be used");
         return records;
     };
     for _ in 0..17 {

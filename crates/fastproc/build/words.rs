@@ -11,6 +11,9 @@ struct Word<'a> {
 /// What the functions get: the task, and where its words are.
 const OF: &str = "struct task_struct *t, struct signal_struct *s, struct mm_struct *mm";
 
+/// A kernel thread has no memory.
+const IF_ANY: &str = " && mm";
+
 /// Returns the functions. Panics at a line that is not part of the list, and names it.
 pub fn write(text: &str) -> String {
     let words = parse(text);
@@ -56,7 +59,7 @@ pub fn write(text: &str) -> String {
         function(
             "int",
             &format!("has_members_of_words({OF})"),
-            format!("\tint has = 1;\n{}", by_group(&words, has)),
+            format!("\tint has = 1;\n{}", by_group(&words, "", has)),
             "\treturn has;\n",
         ),
         // First whether the task runs: every run ends in a counted switch before on_cpu becomes zero. The jump is one that
@@ -67,20 +70,20 @@ pub fn write(text: &str) -> String {
             format!(
                 "\tu64 differs, parts;\n\tif (!bpf_core_field_exists(t->on_cpu)) goto lacks_words;\n\
                  \tdiffers = RELOAD(t->on_cpu);\n\tbarrier();\n{}",
-                by_group(&words, compare)
+                by_group(&words, IF_ANY, compare)
             ),
             "\treturn !differs;\nlacks_words:\n\trun.lacks_words = 1;\n\treturn 0;\n",
         ),
         function(
             "u64",
             &format!("remember_words({OF}, struct fp_proof *proof, struct fp_proof *old_proof)"),
-            format!("\tu64 differs = 0, word, parts;\n{}", by_group(&words, remember)),
+            format!("\tu64 differs = 0, word, parts;\n{}", by_group(&words, IF_ANY, remember)),
             "\treturn differs;\n",
         ),
         function(
             "void",
             &format!("fetch_lines_of_words({OF})"),
-            by_group(&words, fetch),
+            by_group(&words, "", fetch),
             "",
         ),
     ]
@@ -92,7 +95,8 @@ fn exists(word: &Word) -> String {
 }
 
 /// A statement for each word, below the condition of its group.
-fn by_group(words: &[Word], statement: impl Fn(&Word) -> String) -> String {
+/// `of_memory`: what else is a condition of the words of memory.
+fn by_group(words: &[Word], of_memory: &str, statement: impl Fn(&Word) -> String) -> String {
     let of_group = |words: &[Word]| {
         let statements = words
             .iter()
@@ -100,10 +104,15 @@ fn by_group(words: &[Word], statement: impl Fn(&Word) -> String) -> String {
         let statements = statements.collect::<Vec<_>>().concat();
         match words[0].group {
             "always" => format!("\t{{\n{statements}\t}}\n"),
-            group => format!(
-                "\tif (WANTED(FP_{})) {{\n{statements}\t}}\n",
-                group.to_uppercase()
-            ),
+            group => {
+                let of_memory = if group.starts_with("memory") {
+                    of_memory
+                } else {
+                    ""
+                };
+                let group = group.to_uppercase();
+                format!("\tif (WANTED(FP_{group}){of_memory}) {{\n{statements}\t}}\n")
+            }
         }
     };
     words

@@ -23,7 +23,7 @@ use crate::{
         texts::TextTable,
     },
     source::{
-        bpf::{Bpf, IndexEntry, TableMut, kept},
+        bpf::{Bpf, ByPid, IndexEntry, TableMut, kept},
         calibrate::name_workers_by_comm,
         order::Order,
         procfs::Procfs,
@@ -186,6 +186,7 @@ impl Assembler {
             index,
             threads,
             pool,
+            order: by_pid,
             walk: walk_stats,
         } = match of_opening {
             Some(_) => bpf.last_or_collect()?,
@@ -210,7 +211,7 @@ impl Assembler {
             let sums = self
                 .fields
                 .intersects(Fields::CPU | Fields::IO | Fields::DELAYS | Fields::THREADS);
-            fold_threads(records, index, threads, sums, &mut self.orphans);
+            fold_threads(records, index, by_pid, threads, sums, &mut self.orphans);
         }
         let torn = index.iter().filter(|&&entry| IndexEntry(entry).is_torn());
         stats.torn = torn.count() as u32;
@@ -347,6 +348,9 @@ impl Assembler {
         self.procfs.forget_left_out();
         for (at, entry) in index.iter().enumerate() {
             let entry = IndexEntry(*entry);
+            if entry.is_free() {
+                continue;
+            }
             if !entry.is_torn() {
                 self.order.slots.push(Slot::walked(entry.pid(), at as u32));
             } else if let Some(slot) = self.patch.read(&mut self.procfs, entry.pid())? {
@@ -495,6 +499,7 @@ fn counted(thread: &ThreadRecord) -> ThreadRecord {
 fn fold_threads(
     records: &mut [Record],
     index: &mut [u64],
+    by_pid: ByPid<'_>,
     threads: &[ThreadRecord],
     sums: bool,
     orphans: &mut Vec<u32>,
@@ -503,11 +508,10 @@ fn fold_threads(
     for thread in threads.iter().filter(|thread| thread.tid != thread.tgid) {
         let found = match last {
             Some((tgid, found)) if tgid == thread.tgid => found,
-            // The iterator visits tasks in the order of their pids.
-            _ => index.binary_search_by_key(&thread.tgid, |&entry| IndexEntry(entry).pid()),
+            _ => by_pid.find(index, thread.tgid),
         };
         last = Some((thread.tgid, found));
-        let Ok(at) = found else {
+        let Some(at) = found else {
             if !orphans.contains(&thread.tgid) {
                 orphans.push(thread.tgid);
             }

@@ -231,14 +231,12 @@ mod tests {
         let of_tasks = [record::STRUCTURES, bpf::run::STRUCTURES].concat();
         // The service makes exit records, not a program.
         let of_tasks: Vec<_> = of_tasks.into_iter().filter(|of| *of != EXIT).collect();
-        // Only the other walk keeps data besides records.
-        let beside = ["fp_place", "fp_proof"];
-        let of_iterator = of_tasks.iter().filter(|of| !beside.contains(&of.c_name));
-        let of_iterator: Vec<_> = of_iterator.copied().collect();
         let tasks = walk::OBJECTS.map(|object| {
             let is_iterator = object.type_names().contains(&"bpf_iter__task");
-            let structures = if is_iterator { &of_iterator } else { &of_tasks };
-            (object, structures.clone())
+            // Only the iterator keeps the order of pids.
+            let has = |of: &&Structure| is_iterator || of.c_name != "fp_position";
+            let of_object = of_tasks.iter().copied().filter(has);
+            (object, of_object.collect::<Vec<_>>())
         });
         let of_cgroups = [cgroups::record::STRUCTURES, cgroups::layout::STRUCTURES].concat();
         let others = [

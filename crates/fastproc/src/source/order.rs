@@ -60,10 +60,11 @@ impl Order {
         let all = self.slots.len();
         self.slots.dedup_by_key(|slot| slot.pid);
         self.met_twice = all != self.slots.len();
-        let whole = index.iter().all(|&entry| !IndexEntry(entry).is_torn());
-        if whole && all == self.slots.len() && all == index.len() {
-            self.walked
-                .extend(index.iter().map(|&entry| IndexEntry(entry).pid()));
+        let entries = index.iter().map(|&entry| IndexEntry(entry));
+        let whole = entries.clone().all(|entry| !entry.is_torn());
+        let met = entries.clone().filter(|entry| !entry.is_free()).count();
+        if whole && all == self.slots.len() && all == met {
+            self.walked.extend(entries.map(IndexEntry::pid));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The sizes of the maps: when they grow, by how much, and when they shrink.
 
-use super::run::{POOL_SLACK, Place, Proof, Run};
+use super::run::{POOL_SLACK, Place, Position, Proof, Run};
 use crate::{
     kernel::walk::Walk,
     records::record::{Record, ThreadRecord},
@@ -12,32 +12,27 @@ const MOST_TASKS: u32 = 1 << 22;
 /// Bytes of an entry of the index.
 const INDEX_BYTES: u64 = 8;
 
-/// The data that a walk keeps for each record, besides its entry of the index.
+/// The data that a walk keeps for each record, besides its place and its entry of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
-    Nothing,
-    Places,
-    PlacesAndProofs,
+pub(crate) struct Beside {
+    pub(super) proofs: bool,
+    pub(super) order: bool,
 }
 
 impl Beside {
     /// The data of this walk, depending on whether it `keeps` records.
     pub(super) fn of(walk: Walk, keeps: bool) -> Self {
-        match walk {
-            Walk::Iterator => Self::Nothing,
-            Walk::OpenCoded if keeps => Self::PlacesAndProofs,
-            Walk::OpenCoded => Self::Places,
+        Self {
+            proofs: keeps,
+            order: walk == Walk::Iterator,
         }
     }
 
     /// Bytes for each record.
     fn bytes(self) -> u64 {
-        let bytes = match self {
-            Self::Nothing => 0,
-            Self::Places => size_of::<Place>(),
-            Self::PlacesAndProofs => size_of::<Place>() + size_of::<Proof>(),
-        };
-        bytes as u64
+        let proof = u64::from(self.proofs) * size_of::<Proof>() as u64;
+        let position = u64::from(self.order) * size_of::<Position>() as u64;
+        size_of::<Place>() as u64 + proof + position
     }
 }
 
@@ -248,8 +243,9 @@ mod tests {
         let needed = Capacity::needed_by(100_000, 0);
         let once = needed.with_little_room();
         assert!((101_000..102_000).contains(&once.records), "{once:?}");
-        assert!(once.bytes(Beside::Places) < needed.with_room().bytes(Beside::Places) * 19 / 20);
-        assert!(once.bytes(Beside::Places) < 105_000_000, "{once:?}");
+        let beside = Beside::of(Walk::OpenCoded, false);
+        assert!(once.bytes(beside) < needed.with_room().bytes(beside) * 19 / 20);
+        assert!(once.bytes(beside) < 105_000_000, "{once:?}");
         let few = Capacity::needed_by(10, 10).with_little_room();
         assert!(few.records > 200 && few.threads > 200, "{few:?}");
     }
@@ -283,7 +279,7 @@ mod tests {
         };
         let most = Capacity::needed_by(u32::MAX, u32::MAX);
         assert_eq!(opened(1, 1).grown(&all, most, 40).records, u32::MAX);
-        assert!(most.bytes(Beside::PlacesAndProofs) > u64::from(u32::MAX));
+        assert!(most.bytes(Beside::of(Walk::Iterator, true)) > u64::from(u32::MAX));
     }
 
     #[test]
@@ -293,11 +289,12 @@ mod tests {
             ..Capacity::default()
         };
         let bytes = |walk, keeps| one.bytes(Beside::of(walk, keeps));
-        let keeping = bytes(Walk::OpenCoded, true) - bytes(Walk::OpenCoded, false);
-        assert!(keeping > 0 && keeping <= 400, "{keeping}");
-        let places = bytes(Walk::OpenCoded, false) - bytes(Walk::Iterator, false);
-        assert!(places <= 24, "{places}");
-        assert_eq!(bytes(Walk::Iterator, true), bytes(Walk::Iterator, false));
+        for walk in [Walk::OpenCoded, Walk::Iterator] {
+            let keeping = bytes(walk, true) - bytes(walk, false);
+            assert!(keeping > 0 && keeping <= 400, "{keeping}");
+        }
+        let order = bytes(Walk::Iterator, false) - bytes(Walk::OpenCoded, false);
+        assert!(order <= 16, "{order}");
     }
 
     #[test]
@@ -314,7 +311,8 @@ mod tests {
         // The largest need counts.
         let fit = after(150, 259 * SECOND).expect("it is time");
         assert_eq!(fit, opened(150, 0));
-        assert!(fit.bytes(Beside::Places) < capacity.bytes(Beside::Places) / 8);
+        let beside = Beside::of(Walk::OpenCoded, false);
+        assert!(fit.bytes(beside) < capacity.bytes(beside) / 8);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod allowance;
 mod capacity;
 mod object;
+mod order;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use capacity::{Beside, Capacity, Shrink};
 use object::Tasks;
+pub(crate) use order::ByPid;
 use room::allow;
 use run::{POOL_SLACK, Run, Settings};
 
@@ -130,7 +132,7 @@ impl Bpf {
         let folds_late = walk == Walk::Iterator && fields.intersects(Fields::CPU | Fields::IO);
         let listed = if !folds_late && !fields.contains(Fields::THREADS) {
             Listed::None
-        } else if options.lone_threads || walk == Walk::Iterator {
+        } else if options.lone_threads {
             Listed::All
         } else {
             Listed::OfMany
@@ -246,6 +248,7 @@ impl Bpf {
             let began_ns = boottime_ns();
             self.tasks.walk()?;
             let run = self.tasks.run.as_slice()[0];
+            self.free_places();
             if run.lost_pool > 0 && run.fresh_pool == 0 {
                 self.pool_limit = 0;
                 repeated = true;
@@ -299,6 +302,7 @@ impl Bpf {
             index: &mut self.tasks.index.as_mut_slice()[..run.records as usize],
             threads: &mut self.tasks.threads.as_mut_slice()[..run.threads as usize],
             pool: &self.tasks.pool.as_slice()[..run.pool as usize],
+            order: ByPid::of(self.tasks.order.as_ref(), &run),
             walk,
         }
     }
@@ -341,10 +345,13 @@ impl Bpf {
         } else {
             0
         };
+        let before = order::Before::of(self.walk, run);
         *run = Run {
+            records: before.records,
+            free: before.free,
+            previous: before.met,
             pool,
             fresh_pool: u32::from(pool == 0),
-            previous: run.records,
             cpus,
             section_ns: self.section.as_nanos() as u64,
             round: self.round,
@@ -413,6 +420,11 @@ impl IndexEntry {
         self.0 as u32
     }
 
+    /// Whether its place is that of no process: none has pid 0.
+    pub(crate) const fn is_free(self) -> bool {
+        self.pid() == 0
+    }
+
     /// Whether its record is torn.
     pub(crate) const fn is_torn(self) -> bool {
         self.0 & run::INDEX_TORN != 0
@@ -445,5 +457,7 @@ pub(crate) struct TableMut<'a> {
     pub(crate) index: &'a mut [u64],
     pub(crate) threads: &'a mut [crate::records::record::ThreadRecord],
     pub(crate) pool: &'a [u64],
+    /// The places of the records in the order of their pids, if the iterator walked.
+    pub(crate) order: ByPid<'a>,
     pub(crate) walk: WalkStats,
 }

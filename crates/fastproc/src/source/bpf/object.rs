@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use super::{
     capacity::{Beside, Capacity},
-    run::{Run, Settings},
+    run::{Position, Run, Settings},
 };
 use crate::{
     base::{error::Error, timing},
@@ -28,6 +28,8 @@ pub(crate) struct Tasks {
     pub(crate) threads: Mapping<ThreadRecord>,
     pub(crate) pool: Mapping<u64>,
     pub(crate) cpu_offsets: Mapping<u64>,
+    /// Of the iterator.
+    pub(super) order: Option<Mapping<Position>>,
     pub(crate) capacity: Capacity,
     beside: Beside,
     /// `places` and `proofs`, if it has them.
@@ -58,11 +60,12 @@ impl Tasks {
         loader.set_len("records", capacity.records)?;
         loader.set_len("index_of_records", capacity.records)?;
         let beside = Beside::of(walk, settings.keeps != 0);
-        if beside != Beside::Nothing {
-            loader.set_len("places", capacity.records)?;
-        }
-        if beside == Beside::PlacesAndProofs {
+        loader.set_len("places", capacity.records)?;
+        if beside.proofs {
             loader.set_len("proofs", capacity.records)?;
+        }
+        if beside.order {
+            loader.set_len("order", capacity.records)?;
         }
         loader.set_len("threads", capacity.threads)?;
         // One element, so that a program can write several words after a single bound check.
@@ -86,10 +89,13 @@ impl Tasks {
             threads: loaded.map("threads", capacity.threads)?,
             pool: loaded.map("pool", capacity.pool)?,
             cpu_offsets: loaded.map("cpu_offsets", settings.max_cpus)?,
+            order: (beside.order)
+                .then(|| loaded.map("order", capacity.records))
+                .transpose()?,
             capacity,
             beside,
             #[cfg(test)]
-            kept: (beside == Beside::PlacesAndProofs)
+            kept: (beside.proofs)
                 .then(|| {
                     Ok::<_, Error>([loaded.map_handle("places")?, loaded.map_handle("proofs")?])
                 })

@@ -16,7 +16,7 @@ use fastproc_testbed::{
     wait_until,
 };
 
-use super::{Sleepers, open, script::Script};
+use super::{Sleepers, WALKS, open, script::Script};
 
 const LEAN: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
 
@@ -72,6 +72,9 @@ except ProcessLookupError: pass
 /// The values of a process by a walk, except the times that the kernel last showed, and the places of its lists.
 fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
     let process = snapshot.get(pid)?;
+    let mut identity = *process.identity();
+    // Only the iterator compares it.
+    identity.threads_state = 0;
     let cpu = process.cpu().map(|cpu| {
         let mut cpu = *cpu;
         cpu.utime_ns += cpu.stime_ns;
@@ -102,7 +105,7 @@ fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
     });
     Some(format!(
         "{:?}\n{:?} {cpu:?}\n{memory:?}\n{:?} {:?}\n{signals:?} {:?} {:?}\n{:?} {:?} {credentials:?} {:?}\n{:?} {:?} {:?}",
-        process.identity(),
+        identity,
         process.name(),
         process.users(),
         process.scheduling(),
@@ -119,10 +122,10 @@ fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
     ))
 }
 
-/// A collector that keeps records, and one that reads all.
+/// Collectors that keep records, by each walk, and one that reads all.
 struct Both {
     fields: Fields,
-    keeps: Collector,
+    keeps: [Collector; 2],
     reads: Collector,
 }
 
@@ -134,9 +137,9 @@ const ALL_READ: u32 = 16;
 
 impl Both {
     fn open(fields: Fields) -> Self {
-        let open = |keep| {
+        let open = |source, keep| {
             Collector::builder()
-                .source(Some(SourceKind::Bpf))
+                .source(Some(source))
                 .fields(fields)
                 .lone_threads(false)
                 .keep_records(keep)
@@ -145,8 +148,8 @@ impl Both {
         };
         Self {
             fields,
-            keeps: open(true),
-            reads: open(false),
+            keeps: WALKS.map(|source| open(source, true)),
+            reads: open(SourceKind::Bpf, false),
         }
     }
 
@@ -165,31 +168,46 @@ impl Both {
         spare.push(self);
     }
 
-    /// A snapshot that keeps records; none may be wrong.
-    fn keep(&mut self) -> Snapshot<'_> {
-        let snapshot = self.keeps.snapshot().expect("it walks");
-        assert_eq!(snapshot.stats().disproven, 0);
-        snapshot
+    /// Snapshots that keep records; none may be wrong.
+    fn keep(&mut self) -> [Snapshot<'_>; 2] {
+        self.keeps.each_mut().map(|collector| {
+            let snapshot = collector.snapshot().expect("it walks");
+            assert_eq!(snapshot.stats().disproven, 0);
+            snapshot
+        })
     }
 
-    /// Whether the record of this process is kept.
+    /// Whether each keeps the record of this process. If `kept` is false: whether none does.
+    fn keep_or_read(&mut self, pid: u32, kept: bool) -> bool {
+        self.keep().iter().all(|snapshot| {
+            let changed = snapshot.changed().any(|process| process.pid() == pid);
+            (!changed && snapshot.get(pid).is_some()) == kept
+        })
+    }
+
     fn keeps(&mut self, pid: u32) -> bool {
-        let snapshot = self.keep();
-        let kept = !snapshot.changed().any(|process| process.pid() == pid);
-        kept && snapshot.get(pid).is_some()
+        self.keep_or_read(pid, true)
+    }
+
+    /// The number of records that each keeps.
+    fn kept(&mut self) -> [u32; 2] {
+        self.keep().map(|snapshot| snapshot.stats().kept)
     }
 
     /// The values of both, once the process is stable while both read it. Panics if they differ.
     fn agree(&mut self, pid: u32, about: &str) -> Option<String> {
-        let mut brackets = Brackets::new();
-        let (read, kept) = wait_for("looks between which it does not move", || {
-            let Self { keeps, reads, .. } = self;
-            let read = || values(&reads.snapshot().expect("it walks"), pid);
-            let keeps = || values(&keeps.snapshot().expect("it walks"), pid);
-            brackets.read(read, keeps)
+        let Self { keeps, reads, .. } = self;
+        let kept = keeps.each_mut().map(|keeps| {
+            let mut brackets = Brackets::new();
+            let (read, kept) = wait_for("looks between which it does not move", || {
+                let read = || values(&reads.snapshot().expect("it walks"), pid);
+                let keeps = || values(&keeps.snapshot().expect("it walks"), pid);
+                brackets.read(read, keeps)
+            });
+            assert_eq!(kept, read, "{about}, by {}", keeps.source());
+            kept
         });
-        assert_eq!(kept, read, "{about}");
-        kept
+        kept.into_iter().next().flatten()
     }
 }
 
@@ -209,7 +227,7 @@ fn compare_kept(fields: Fields, begin: &str, change: &str, shown: bool, kept: bo
         wait_until("a process that sleeps is kept", || both.keeps(pid));
     } else {
         assert!(
-            (0..5).all(|_| !both.keeps(pid)),
+            (0..5).all(|_| both.keep_or_read(pid, false)),
             "others may change it unseen"
         );
     }
@@ -477,8 +495,8 @@ fn odd_processes_are_the_same() {
                 both.agree(process.pid, &format!("{}, look {look}", process.label));
             }
         }
-        let snapshot = both.keeps.snapshot().expect("it walks");
-        assert!(snapshot.stats().kept > 20, "{:?}", snapshot.stats());
+        let kept = both.kept();
+        assert!(kept.iter().all(|&kept| kept > 20), "{kept:?}");
     }
 }
 
@@ -505,7 +523,7 @@ fn a_pid_that_is_used_again() {
     });
 }
 
-/// Records that move up because earlier processes have exited are kept.
+/// Records are kept when earlier processes have exited, in the same place or moved up, and new ones get free places.
 #[test]
 fn records_that_move_are_kept() {
     needs!(gate::bpf());
@@ -515,8 +533,8 @@ fn records_that_move_are_kept() {
     let mut both = Both::open(LEAN);
     let last = sleepers.0[59].id();
     wait_until("the last is kept", || both.keeps(last));
-    let kept = |both: &mut Both| both.keeps.snapshot().expect("it walks").stats().kept;
-    wait_until("most are kept", || kept(&mut both) >= 50);
+    let kept = |both: &mut Both| both.kept().into_iter().min();
+    wait_until("most are kept", || kept(&mut both) >= Some(50));
     for round in 0..40 {
         let mut ended = sleepers.0.remove(if round % 2 == 0 {
             0
@@ -530,7 +548,7 @@ fn records_that_move_are_kept() {
             both.agree(pid, "a sleeper");
         }
         assert!(
-            kept(&mut both) as usize >= sleepers.0.len() / 2,
+            kept(&mut both) >= Some(sleepers.0.len() as u32 / 2),
             "in round {round}"
         );
         sleepers.0.extend(new.into_children());
@@ -547,9 +565,11 @@ fn nothing_is_kept_if_not_wanted() {
         assert_eq!(snapshot.stats().kept, 0);
         assert_eq!(snapshot.changed().count(), snapshot.len());
     }
-    let mut lists = open(SourceKind::Bpf, LEAN | Fields::THREADS);
-    for _ in 0..3 {
-        let snapshot = lists.snapshot().expect("it walks");
-        assert_eq!(snapshot.stats().kept, 0, "each has a record of its thread");
+    for source in WALKS {
+        let mut lists = open(source, LEAN | Fields::THREADS);
+        for _ in 0..3 {
+            let snapshot = lists.snapshot().expect("it walks");
+            assert_eq!(snapshot.stats().kept, 0, "each has a record of its thread");
+        }
     }
 }
