@@ -111,6 +111,21 @@ impl Capacity {
         self.max(needed.with_room()).max(rising)
     }
 
+    /// Words of the pool that records may point to before it is written again.
+    pub(super) fn words(self) -> u32 {
+        self.pool.saturating_sub(2 * POOL_SLACK)
+    }
+
+    /// More room in the pool, if a walk that has just written all of it has left too little: records that point into it are kept only
+    /// while it takes what is read again.
+    pub(super) fn with_pool(self, run: &Run, words: u32) -> Option<Self> {
+        let needed = run.pool.saturating_add(run.pool / 2);
+        (run.keeps != 0 && self.words() < needed).then(|| Self {
+            pool: words.saturating_add(2 * POOL_SLACK),
+            ..self
+        })
+    }
+
     /// Bytes of the maps.
     pub(crate) fn bytes(self, beside: Beside) -> u64 {
         u64::from(self.records) * (size_of::<Record>() as u64 + INDEX_BYTES + beside.bytes())

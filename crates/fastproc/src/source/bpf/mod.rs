@@ -23,7 +23,7 @@ use capacity::{Beside, Capacity, Shrink};
 use object::Tasks;
 pub(crate) use order::ByPid;
 use room::allow;
-use run::{POOL_SLACK, Run, Settings};
+use run::{Run, Settings};
 
 use crate::{
     base::{
@@ -101,9 +101,8 @@ pub(crate) struct Bpf {
     thread_features: bool,
     threads: Listed,
     shrink: Shrink,
-    /// The sizes to which the arrays shrink before the next walk. Until then the caller may still read the
-    /// last one.
-    shrink_to: Option<Capacity>,
+    /// The sizes that the arrays get before the next walk. Until then the caller may still read the last one.
+    resize_to: Option<Capacity>,
     section: Duration,
     /// Counts walks.
     round: u32,
@@ -173,7 +172,7 @@ impl Bpf {
             thread_features: support.thread_features,
             threads: listed,
             shrink: Shrink::default(),
-            shrink_to: None,
+            resize_to: None,
             section: SECTION,
             round: 0,
             pool_limit: 0,
@@ -238,8 +237,8 @@ impl Bpf {
     /// torn.
     pub(crate) fn collect(&mut self) -> Result<TableMut<'_>, Error> {
         self.last = None;
-        if let Some(capacity) = self.shrink_to.take() {
-            // If shrinking fails, the arrays stay: they are large enough.
+        if let Some(capacity) = self.resize_to.take() {
+            // If that fails, the arrays stay: they are large enough.
             let _ = self.reload(capacity);
         }
         let (mut grown, mut repeated) = (0, false);
@@ -256,10 +255,11 @@ impl Bpf {
             }
             if run.lost_records == 0 && run.lost_threads == 0 && run.lost_pool == 0 {
                 let capacity = self.tasks.capacity;
+                self.resize_to = self.shrink.after(&run, capacity, began_ns);
                 if run.fresh_pool != 0 {
                     self.pool_limit = run.pool.saturating_mul(2).saturating_add(POOL_SPARE);
+                    self.resize_to = capacity.with_pool(&run, self.pool_limit).or(self.resize_to);
                 }
-                self.shrink_to = self.shrink.after(&run, capacity, began_ns);
                 let walk = WalkStats {
                     began_ns,
                     ended_ns: boottime_ns(),
@@ -333,7 +333,7 @@ impl Bpf {
             self.set_cpu_offsets();
         }
         self.round = self.round.wrapping_add(1);
-        let most = self.tasks.capacity.pool.saturating_sub(2 * POOL_SLACK);
+        let most = self.tasks.capacity.words();
         let run = &mut self.tasks.run.as_mut_slice()[0];
         let cpus = if self.exact_rss {
             self.online.len() as u32

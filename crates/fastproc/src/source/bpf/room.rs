@@ -51,7 +51,7 @@ impl Bpf {
     /// Gives back the memory of the arrays. The last walk is lost; the next one makes room again.
     pub(crate) fn release(&mut self) -> Result<(), Error> {
         self.last = None;
-        self.shrink_to = None;
+        self.resize_to = None;
         self.shrink = Shrink::default();
         self.reload(Capacity::default().with_room())
     }

@@ -388,6 +388,15 @@ other = start(clone=clone(0x10000000))
 pid = start_that_waits(lambda: call(libc.setns(os.pidfd_open(other), 0x10000000)))", WAKES, true;
     it_is_stopped_with_all_fields, Fields::all(), SLEEPS,
         " os.kill(pid, signal.SIGSTOP); os.waitpid(pid, os.WUNTRACED)", true;
+    /// The ids of such processes take more words than a process usually has.
+    it_is_deep_in_namespaces_with_others, Fields::all(), r"
+def nest(level):
+    if level: start(lambda: nest(level - 1), clone(0x20000000))
+    else:
+        for _ in range(60): start()
+pid = start(lambda: nest(28))
+def children(): return open(f'/proc/{pid}/task/{pid}/children').read().split()
+while children(): pid = int(children()[-1])", " start()", false;
     /// Its lists of groups and of ids in namespaces are in the pool.
     it_has_lists_and_its_group_changes, Fields::all(), r"
 os.setgroups(range(1000, 1040))
