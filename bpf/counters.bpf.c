@@ -19,12 +19,14 @@
 #include "counters/irqs.h"
 #include "counters/vm.h"
 
-static __always_inline int collect_slot(u32 slot)
+/* Without an argument: copying one in and out costs a tenth of a collection. */
+SEC("syscall")
+int collect(void *unused)
 {
 	u32 zero = 0;
 	struct counters_config *from = bpf_map_lookup_elem(&config, &zero);
-	struct counters_run *run = bpf_map_lookup_elem(&runs, &slot);
-	struct slot_loop loop = {};
+	struct counters_run *run = bpf_map_lookup_elem(&runs, &zero);
+	struct cpu_loop loop = {};
 
 	if (!from || !run)
 		return 1;
@@ -34,33 +36,17 @@ static __always_inline int collect_slot(u32 slot)
 			run->scalars[i] = word(from->scalars[i]);
 	}
 	if (run->want & COUNTERS_WANT_IRQS)
-		read_irqs(from, run, slot);
+		read_irqs(from, run);
 	loop.generation = from->generation;
-	if (run->want & COUNTERS_WANT_STAT) {
-		loop.first = slot * possible_cpus;
+	if (run->want & COUNTERS_WANT_STAT)
 		bpf_loop(possible_cpus, read_cpu, &loop, 0);
-	}
 	if (run->want & COUNTERS_WANT_VM) {
-		loop.first = slot * from->row_count;
 		loop.zones = from->zones;
 		bpf_loop(possible_cpus, read_vm_cpu, &loop, 0);
 		bpf_loop(from->blocks, read_block, &loop, 0);
 	}
 	run->faults = loop.faults;
 	return 0;
-}
-
-SEC("syscall")
-int collect(struct counters_args *args)
-{
-	return collect_slot(args->slot);
-}
-
-/* For programs with a single reader: copying an argument in and out costs a tenth of a collection. */
-SEC("syscall")
-int collect_first(void *unused)
-{
-	return collect_slot(0);
 }
 
 /* ---- forks ---- */

@@ -2,8 +2,7 @@
 /*
  * What counters.bpf.c and the library exchange: one layout for both sides, in the form of record.h.
  *
- * Addresses go in, numbers come out. A *slot* is one reader's private set of records: slots never share a writable
- * record, so readers on several threads run at once.
+ * Addresses go in, numbers come out.
  */
 #ifndef FASTPROC_COUNTERS_H
 #define FASTPROC_COUNTERS_H
@@ -47,11 +46,9 @@ struct counters_config {
 	u32 cpus; /* possible CPUs: places in use */
 	u32 blocks; /* in use */
 	u32 zones; /* entries of `zonestats` in use */
-	u32 max_irqs; /* descriptors a slot has room for */
+	u32 max_irqs; /* descriptors that there is room for */
 	u32 max_hot;
-	u32 row_count; /* rows of a slot */
 	u32 generation; /* of the places, never 0 */
-	u32 unused;
 };
 
 #define COUNTERS_WANT_STAT (1u << 0) /* what /proc/stat needs of the CPUs */
@@ -59,12 +56,12 @@ struct counters_config {
 #define COUNTERS_WANT_ALL_IRQS (1u << 2) /* with WANT_IRQS: no short cut */
 #define COUNTERS_WANT_VM (1u << 3)
 
-/* One per slot: the request, and the result as a whole. */
+/* The request, and the result as a whole. */
 struct counters_run {
 	/* from the library */
 	u32 want;
-	u32 irqs; /* descriptors in this slot's table */
-	u32 hot; /* entries of this slot's hot list */
+	u32 irqs; /* descriptors in the table */
+	u32 hot; /* entries of the hot list */
 	u32 scalars_wanted; /* one bit each */
 	u64 irq_rev; /* of /sys/kernel/irq when the table was made */
 	u32 irqs_explained; /* irqs_sum less the hot counts, as long as no cold count moves */
@@ -79,7 +76,7 @@ struct counters_run {
 	u32 faults; /* reads that the kernel refused */
 };
 
-/* One per CPU and slot. */
+/* One per CPU. */
 struct counters_cpu {
 	u64 cpustat[COUNTERS_CPUSTATS]; /* ns */
 	u64 idle_ns; /* tick_sched's, with the running period */
@@ -98,7 +95,7 @@ struct counters_cpu {
 	u32 unused;
 };
 
-/* One per interrupt descriptor and slot. */
+/* One per interrupt descriptor. */
 struct counters_irq {
 	u64 desc; /* struct irq_desc */
 	u32 irq;
@@ -123,10 +120,6 @@ struct counters_located {
 	s32 irq_dir_fd;
 	u32 nodes; /* entries of `nodes` in use */
 	u32 walk_closed; /* the walk reached the end of the task list */
-};
-
-struct counters_args {
-	u32 slot;
 };
 
 #endif

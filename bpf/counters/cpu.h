@@ -100,8 +100,7 @@ static __always_inline void read_idle(struct counters_cpu *to, u64 tick, u64 tim
 	to->torn = before != after || before & 1;
 }
 
-struct slot_loop {
-	u32 first; /* record of CPU 0 */
+struct cpu_loop {
 	u32 zones;
 	u32 generation;
 	u32 faults;
@@ -163,11 +162,10 @@ static __always_inline bool has_settled(struct counters_cpu *record, struct coun
 	return record->settled == generation && record->nr_switches == READ_IF(struct rq, place->rq, nr_switches);
 }
 
-static long read_cpu(u32 cpu, struct slot_loop *loop)
+static long read_cpu(u32 cpu, struct cpu_loop *loop)
 {
 	struct counters_place *place = bpf_map_lookup_elem(&places, &cpu);
-	u32 index = loop->first + cpu;
-	struct counters_cpu *to = bpf_map_lookup_elem(&cpus, &index);
+	struct counters_cpu *to = bpf_map_lookup_elem(&cpus, &cpu);
 	u32 waiting, state = 0 /* CPUHP_OFFLINE */;
 
 	if (!place || !to)

@@ -43,7 +43,7 @@ static __noinline u32 irq_count(u64 desc)
 
 struct irq_walk {
 	u64 node; /* struct rb_node */
-	u32 first, room, found;
+	u32 room, found;
 	u32 from; /* 0: the parent, 1: the left child, 2: the right child */
 	u32 closed;
 };
@@ -67,7 +67,7 @@ static long walk_step(u32 i, struct irq_walk *walk)
 	if (walk->from != 2) {
 		if (walk->found >= walk->room)
 			return 1;
-		index = walk->first + walk->found;
+		index = walk->found;
 		to = bpf_map_lookup_elem(&irqs, &index);
 		if (!to)
 			return 1;
@@ -98,11 +98,11 @@ static long walk_step(u32 i, struct irq_walk *walk)
  * maple tree since. Returns 0 if the tree was complete and did not change meanwhile.
  */
 SEC("syscall")
-int walk_irqs(struct counters_args *args)
+int walk_irqs(void *unused)
 {
-	u32 zero = 0, slot = args->slot;
+	u32 zero = 0;
 	struct counters_config *from = bpf_map_lookup_elem(&config, &zero);
-	struct counters_run *run = bpf_map_lookup_elem(&runs, &slot);
+	struct counters_run *run = bpf_map_lookup_elem(&runs, &zero);
 	struct irq_walk walk = {};
 	u64 dir, rev, children;
 
@@ -113,7 +113,6 @@ int walk_irqs(struct counters_args *args)
 	ordered();
 	walk.node = POINTER(struct kernfs_node, dir, dir.children.rb_node);
 	walk.room = from->max_irqs;
-	walk.first = slot * walk.room;
 	if (walk.node)
 		bpf_loop(3 * walk.room + 8, walk_step, &walk, 0);
 	ordered();
@@ -123,32 +122,26 @@ int walk_irqs(struct counters_args *args)
 	return !walk.closed || walk.found != children || rev != READ_IF(struct kernfs_node, dir, dir.rev);
 }
 
-struct irq_loop {
-	u32 first_irq, first_hot;
-	u32 hot_sum;
-};
-
-static long read_hot(u32 i, struct irq_loop *loop)
+static long read_hot(u32 i, u32 *hot_sum)
 {
-	u32 index = loop->first_hot + i;
-	u64 *position = bpf_map_lookup_elem(&hot, &index);
+	u64 *position = bpf_map_lookup_elem(&hot, &i);
 	struct counters_irq *irq;
+	u32 index;
 
 	if (!position)
 		return 1;
-	index = loop->first_irq + (u32)*position;
+	index = *position;
 	irq = bpf_map_lookup_elem(&irqs, &index);
 	if (!irq)
 		return 1;
 	irq->count = irq_count(irq->desc);
-	loop->hot_sum += irq->count;
+	*hot_sum += irq->count;
 	return 0;
 }
 
-static long read_irq(u32 i, struct irq_loop *loop)
+static long read_irq(u32 i, void *unused)
 {
-	u32 index = loop->first_irq + i;
-	struct counters_irq *irq = bpf_map_lookup_elem(&irqs, &index);
+	struct counters_irq *irq = bpf_map_lookup_elem(&irqs, &i);
 
 	if (!irq)
 		return 1;
@@ -158,15 +151,13 @@ static long read_irq(u32 i, struct irq_loop *loop)
 
 struct sum_loop {
 	u64 sum;
-	u32 first; /* record of CPU 0 */
 	u32 generation;
 };
 
 static long add_irqs_sum(u32 cpu, struct sum_loop *loop)
 {
 	struct counters_place *place = bpf_map_lookup_elem(&places, &cpu);
-	u32 index = loop->first + cpu;
-	struct counters_cpu *record = bpf_map_lookup_elem(&cpus, &index);
+	struct counters_cpu *record = bpf_map_lookup_elem(&cpus, &cpu);
 
 	if (!place || !record)
 		return 1;
@@ -177,9 +168,9 @@ static long add_irqs_sum(u32 cpu, struct sum_loop *loop)
 	return 0;
 }
 
-static __always_inline u64 irqs_sum(struct counters_config *from, u32 slot)
+static __always_inline u64 irqs_sum(struct counters_config *from)
 {
-	struct sum_loop loop = { .first = slot * possible_cpus, .generation = from->generation };
+	struct sum_loop loop = { .generation = from->generation };
 
 	bpf_loop(possible_cpus, add_irqs_sum, &loop, 0);
 	return loop.sum;
@@ -189,32 +180,32 @@ static __always_inline u64 irqs_sum(struct counters_config *from, u32 slot)
  * Every interrupt that has a row also adds to its CPU's irqs_sum. If the sum did not move while the hot counts were
  * read, and they explain all of it, no other count has moved since the library last read all of them.
  */
-static __always_inline void read_irqs(struct counters_config *from, struct counters_run *run, u32 slot)
+static __always_inline void read_irqs(struct counters_config *from, struct counters_run *run)
 {
-	struct irq_loop loop = { .first_irq = slot * from->max_irqs, .first_hot = slot * from->max_hot };
 	u64 before = 0, after = 0;
+	u32 hot_sum = 0;
 
 	run->shortcut = 0;
 	run->irq_rev_now = READ_IF(struct kernfs_node, from->irq_dir, dir.rev);
 	if (run->irq_rev_now != run->irq_rev)
 		return;
 	ordered();
-	before = irqs_sum(from, slot);
+	before = irqs_sum(from);
 	ordered();
 	if (!(run->want & COUNTERS_WANT_ALL_IRQS)) {
-		bpf_loop(run->hot, read_hot, &loop, 0);
+		bpf_loop(run->hot, read_hot, &hot_sum, 0);
 		ordered();
-		after = irqs_sum(from, slot);
-		if (before == after && (u32)after - loop.hot_sum == run->irqs_explained)
+		after = irqs_sum(from);
+		if (before == after && (u32)after - hot_sum == run->irqs_explained)
 			run->shortcut = 1;
 	}
 	if (!run->shortcut) {
 		if (after)
 			before = after;
 		ordered();
-		bpf_loop(run->irqs, read_irq, &loop, 0);
+		bpf_loop(run->irqs, read_irq, NULL, 0);
 		ordered();
-		after = irqs_sum(from, slot);
+		after = irqs_sum(from);
 	}
 	run->irqs_sum = before;
 	run->irqs_sum_after = after;

@@ -48,7 +48,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* slots */
+	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct counters_run);
 } runs SEC(".maps");
@@ -56,7 +56,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* slots x possible CPUs */
+	__uint(max_entries, 1); /* possible CPUs */
 	__type(key, u32);
 	__type(value, struct counters_cpu);
 } cpus SEC(".maps");
@@ -64,7 +64,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* slots x (possible CPUs + blocks) */
+	__uint(max_entries, 1); /* possible CPUs + blocks */
 	__uint(key_size, 4);
 	__uint(value_size, 64); /* row_bytes */
 } rows SEC(".maps");
@@ -72,7 +72,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* slots x max_irqs */
+	__uint(max_entries, 1); /* max_irqs */
 	__type(key, u32);
 	__type(value, struct counters_irq);
 } irqs SEC(".maps");
@@ -81,7 +81,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* slots x max_hot */
+	__uint(max_entries, 1); /* max_hot */
 	__type(key, u32);
 	__type(value, u64);
 } hot SEC(".maps");

@@ -30,11 +30,10 @@ static long add_zone(u32 i, struct numa_loop *loop)
 	return 0;
 }
 
-static long read_vm_cpu(u32 cpu, struct slot_loop *loop)
+static long read_vm_cpu(u32 cpu, struct cpu_loop *loop)
 {
 	struct counters_place *place = bpf_map_lookup_elem(&places, &cpu);
-	u32 index = loop->first + cpu;
-	u64 *row = bpf_map_lookup_elem(&rows, &index);
+	u64 *row = bpf_map_lookup_elem(&rows, &cpu);
 
 	if (!place || !row)
 		return 1;
@@ -51,10 +50,10 @@ static long read_vm_cpu(u32 cpu, struct slot_loop *loop)
 	return 0;
 }
 
-static long read_block(u32 i, struct slot_loop *loop)
+static long read_block(u32 i, struct cpu_loop *loop)
 {
 	struct counters_block *block = bpf_map_lookup_elem(&blocks, &i);
-	u32 index = loop->first + possible_cpus + i;
+	u32 index = possible_cpus + i;
 	u64 *row = bpf_map_lookup_elem(&rows, &index);
 	u32 bytes;
 

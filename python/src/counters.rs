@@ -1,11 +1,11 @@
 //! The counters of the machine.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use fastproc::counters::{self, Reader, Want};
+use fastproc::counters::{self, Want};
 use pyo3::{prelude::*, types::PyDict};
 
 use crate::errors::{self, Forked};
@@ -13,10 +13,15 @@ use crate::errors::{self, Forked};
 /// Reads `/proc/stat` and `/proc/vmstat`, from the kernel's memory if possible.
 #[pyclass(frozen, module = "fastproc")]
 pub struct Counters {
-    inner: counters::Counters,
-    reader: Mutex<Reader>,
+    inner: Mutex<counters::Counters>,
     /// The process that opened it.
     process: u32,
+}
+
+impl Counters {
+    fn lock(&self) -> MutexGuard<'_, counters::Counters> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[pymethods]
@@ -24,14 +29,12 @@ impl Counters {
     #[new]
     #[pyo3(signature = (*, bpf=true))]
     fn new(py: Python<'_>, bpf: bool) -> PyResult<Self> {
-        let options = counters::Options::new().readers(1).bpf(bpf);
+        let options = counters::Options::new().bpf(bpf);
         let counters = py
             .detach(|| options.open())
             .map_err(|error| errors::to_py_err(py, &error))?;
-        let reader = Mutex::new(counters.reader());
         Ok(Self {
-            inner: counters,
-            reader,
+            inner: Mutex::new(counters),
             process: std::process::id(),
         })
     }
@@ -39,7 +42,7 @@ impl Counters {
     /// Why the values come from the kernel's text, if they do.
     #[getter]
     fn unavailable(&self) -> Option<String> {
-        self.inner.unavailable().map(ToString::to_string)
+        self.lock().unavailable().map(ToString::to_string)
     }
 
     /// Reads the counters. Counts by interrupt may be up to `irqs_latency` seconds old.
@@ -50,9 +53,9 @@ impl Counters {
         let latency = Duration::try_from_secs_f64(irqs_latency)
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
         let collect = || {
-            self.inner.set_stat_irqs_latency(latency);
-            let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.collect(Want::STAT | Want::VMSTAT).cloned()
+            let mut counters = self.lock();
+            counters.set_stat_irqs_latency(latency);
+            counters.collect(Want::STAT | Want::VMSTAT).cloned()
         };
         let sample = py
             .detach(collect)

@@ -254,20 +254,15 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-fn open_counters(args: &Args) -> Result<counters::Reader, Failure> {
+fn open_counters(args: &Args) -> Result<Counters, Failure> {
     let options = counters::Options::new()
         .bpf(args.source.kind() != Some(SourceKind::Procfs))
         .stat_irqs_latency(args.latency.get())
         .text_latency(Duration::ZERO);
-    let counters: Counters = options.open()?;
-    Ok(counters.reader())
+    Ok(options.open()?)
 }
 
-fn print_machine(
-    reader: &mut counters::Reader,
-    file: MachineFile,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn print_machine(reader: &mut Counters, file: MachineFile, out: &mut impl Write) -> io::Result<()> {
     match reader.text(file) {
         Ok(text) => out.write_all(text),
         Err(counters::Error::Read { source, .. }) => Err(source),

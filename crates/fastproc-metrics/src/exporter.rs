@@ -9,7 +9,7 @@ use std::{
 
 use fastproc::{
     Collector, Fields, Refusal, SourceKind, access::may_trace_all, cgroups, container::Names,
-    counters::Counters, frozen,
+    frozen,
 };
 use rustix::thread::{CapabilitySet, capabilities};
 
@@ -153,12 +153,7 @@ impl Exporter {
             },
             costly: Costly::new(settings.costly),
             shows_io,
-            host_metrics: HostMetrics::new(
-                Counters::reader(&counters),
-                settings.host,
-                machine,
-                &others,
-            ),
+            host_metrics: HostMetrics::new(counters, settings.host, machine, &others),
             cgroups,
             collector,
             tracker,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fastproc::{
-    counters::{self, Counters, MachineFile, Reader, Want},
+    counters::{self, Counters, MachineFile, Want},
     frozen, proc_root,
     text::{loadavg::LoadAvg, uptime::Uptime},
 };
@@ -84,16 +84,15 @@ impl Pace {
     }
 }
 
-fn reader(bpf: bool) -> Result<Reader, counters::Error> {
-    let options = counters::Options::new().bpf(bpf).readers(1);
-    let counters: Counters = options.stat_irqs_latency(INTERRUPT_AGE).open()?;
-    Ok(counters.reader())
+fn reader(bpf: bool) -> Result<Counters, counters::Error> {
+    let options = counters::Options::new().bpf(bpf);
+    options.stat_irqs_latency(INTERRUPT_AGE).open()
 }
 
 /// Reads the machine repeatedly.
 #[derive(Debug)]
 pub struct Sampler {
-    reader: Reader,
+    reader: Counters,
     /// Whether BPF was tried.
     has_tried: bool,
     pace: Pace,

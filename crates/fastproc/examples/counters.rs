@@ -7,12 +7,11 @@ use std::{thread::sleep, time::Duration};
 use fastproc::counters::{Counters, Error, Want};
 
 fn main() -> Result<(), Error> {
-    let counters = Counters::open()?;
-    let mut reader = counters.reader();
-    let mut earlier = reader.collect(Want::STAT | Want::VMSTAT)?.clone();
+    let mut counters = Counters::open()?;
+    let mut earlier = counters.collect(Want::STAT | Want::VMSTAT)?.clone();
     for _ in 0..3 {
         sleep(Duration::from_millis(200));
-        let later = reader.collect(Want::STAT | Want::VMSTAT)?;
+        let later = counters.collect(Want::STAT | Want::VMSTAT)?;
         let change = later.since(&earlier);
         println!(
             "{:5.1} % busy, {} context switches, {} forks, {} page faults",
@@ -24,7 +23,7 @@ fn main() -> Result<(), Error> {
         earlier = later.clone();
     }
     // The same numbers as the kernel would print them.
-    let text = String::from_utf8_lossy(reader.stat()?).into_owned();
+    let text = String::from_utf8_lossy(counters.stat()?).into_owned();
     println!("{}", text.lines().next().unwrap_or_default());
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::{
 
 use fastproc::{
     Collector, Fields, SourceKind,
-    counters::{Counters, Options, Reader},
+    counters::{Counters, Options},
     text::Files,
 };
 use serde_json::json;
@@ -80,12 +80,10 @@ fn job<'a>(
 pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let idle = args.processes.start()?;
     let (reads, rounds) = (args.reads, common.rounds(11));
-    let counters = Options::new().open()?;
-    // One for all cases: readers beyond the number of CPUs share their memory, which costs time.
-    let mut reader = counters.reader();
+    let mut counters = Options::new().open()?;
     // Some lines are proven only some seconds after the first read.
-    reader.stat()?;
-    let reader = RefCell::new(reader);
+    counters.stat()?;
+    let counters = RefCell::new(counters);
     let title = "What others have done about these texts, CPU time";
     let mut report = Report::new("background", title, &COLUMNS);
     let mut jobs = Vec::new();
@@ -107,8 +105,8 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
             Err(error) => report.skip(name, &error),
         }
     }
-    match counters.unavailable() {
-        None => jobs.extend(counts(&counters, &reader, reads)),
+    match counters.borrow().unavailable() {
+        None => jobs.extend(counts(&counters, reads)),
         Some(error) => report.skip("vmstat and stat by fastproc", error),
     }
     jobs.sort_by_key(|job| CHANGES.iter().position(|&change| change == job.change));
@@ -116,7 +114,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     drop(jobs);
     report.head(json!({"processes": idle.count(), "reads": reads, "rounds": rounds}));
     report.note("times: cheaper than today's kernel");
-    let lines = counters.report();
+    let lines = counters.borrow().report();
     let lines = lines
         .from_text()
         .map(|line| format!("{} {}", line.file, line.name));
@@ -208,25 +206,21 @@ fn statuses<'a>(reads: u32) -> Result<Job<'a>, Failure> {
 }
 
 /// The machine's counters: `vmstat`, and `stat` at each latency.
-fn counts<'a>(
-    counters: &'a Counters,
-    reader: &'a RefCell<Reader>,
-    reads: u32,
-) -> impl Iterator<Item = Job<'a>> {
+fn counts(counters: &RefCell<Counters>, reads: u32) -> impl Iterator<Item = Job<'_>> {
     let vmstat = job(["vmstat", "fastproc", "s/million"], move || {
-        let mut reader = reader.borrow_mut();
+        let mut counters = counters.borrow_mut();
         let seconds = each(reads, || {
-            black_box(reader.vmstat()?);
+            black_box(counters.vmstat()?);
             Ok(())
         })?;
         Ok(seconds * 1e6)
     });
     let stat = LATENCIES.into_iter().map(move |(ms, case)| {
         job(["stat", case, "s/10,000"], move || {
-            let mut reader = reader.borrow_mut();
+            let mut counters = counters.borrow_mut();
             counters.set_stat_irqs_latency(Duration::from_millis(ms));
             let seconds = each(reads, || {
-                black_box(reader.stat()?);
+                black_box(counters.stat()?);
                 Ok(())
             })?;
             Ok(seconds * 1e4)

@@ -57,10 +57,9 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
     let forks = args.forks.map(Forks::start).transpose()?;
     let usual = if args.every_file { FILES.len() } else { USUAL };
     let exact = Counters::open()?;
-    let kept = Options::new().stat_irqs_latency(LATENCY).open()?;
-    // One reader for all: readers beyond the number of CPUs share their memory, which costs time.
-    let reader = RefCell::new(exact.reader());
-    let mut kept = kept.reader();
+    let mut kept = Options::new().stat_irqs_latency(LATENCY).open()?;
+    let unavailable = exact.unavailable().map(ToString::to_string);
+    let reader = RefCell::new(exact);
     let mut report = Report::new("counters", "One reading of the counters", &COLUMNS);
     let mut cases: Vec<Case<'_>> = Vec::new();
     for &(name, file, _) in &FILES[..usual] {
@@ -71,7 +70,7 @@ pub fn run(args: &Args, common: Common) -> Result<(), Failure> {
             Ok(usize::from(!buffer.is_empty()))
         }));
     }
-    if let Some(error) = exact.unavailable() {
+    if let Some(error) = &unavailable {
         report.skip("stat", error);
         report.skip("stat-kept", error);
     } else {

@@ -4,7 +4,7 @@
 use std::{fs, thread, time::Duration};
 
 use fastproc::{
-    counters::{Counters, MachineFile, Options, Reader},
+    counters::{Counters, MachineFile, Options},
     proc_root,
 };
 use serde::Serialize;
@@ -52,11 +52,11 @@ pub fn compare(
     rounds: u32,
     progress: &mut Progress,
 ) -> Result<Option<Aged>, Failure> {
-    let counters = Options::new()
+    let options = Options::new()
         .line_by_line(true)
         .text_latency(Duration::ZERO)
-        .stat_irqs_latency(latency)
-        .open()?;
+        .stat_irqs_latency(latency);
+    let counters = options.clone().open()?;
     if !counters.report().latency_knob {
         return Ok(None);
     }
@@ -71,7 +71,8 @@ pub fn compare(
         }
         let mut attempt = 0;
         loop {
-            let seen = round(&counters, latency)?;
+            // Nothing was read before.
+            let seen = round(&mut options.clone().open()?, latency)?;
             if attempt == RETRIES || seen.is_whole() {
                 aged.add(&seen);
                 break;
@@ -95,14 +96,12 @@ impl Aged {
     }
 }
 
-fn round(counters: &Counters, latency: Duration) -> Result<Aged, Failure> {
+fn round(counters: &mut Counters, latency: Duration) -> Result<Aged, Failure> {
     let mut seen = Aged::default();
-    // A reader that has read nothing yet.
-    let mut reader = counters.reader();
     let before = kernel()?;
-    let first = ours(&mut reader)?;
+    let first = ours(counters)?;
     let between = kernel()?;
-    let second = ours(&mut reader)?;
+    let second = ours(counters)?;
     seen.counts.add(bracketed(&before, &first.row, &between));
     if second.taken == first.taken {
         seen.kept = 1;
@@ -117,7 +116,7 @@ fn round(counters: &Counters, latency: Duration) -> Result<Aged, Failure> {
     for _ in 0..LOOKS {
         thread::sleep(latency / 8);
         let before = kernel()?;
-        let third = ours(&mut reader)?;
+        let third = ours(counters)?;
         let after = kernel()?;
         if third.taken != second.taken {
             seen.renewed = 1;
@@ -132,7 +131,7 @@ fn kernel() -> Result<Row, Failure> {
     parse(&fs::read(proc_root::path(MachineFile::Stat.path()))?)
 }
 
-fn ours(reader: &mut Reader) -> Result<Ours, Failure> {
+fn ours(reader: &mut Counters) -> Result<Ours, Failure> {
     let row = parse(reader.text(MachineFile::Stat)?)?;
     let taken = reader.sample().irqs_taken;
     Ok(Ours { row, taken })

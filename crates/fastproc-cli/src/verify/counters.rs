@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fs, time::Duration};
 
 use fastproc::{
-    counters::{Counters, MachineFile, Reader},
+    counters::{Counters, MachineFile},
     proc_root,
 };
 use serde::Serialize;
@@ -71,8 +71,11 @@ pub fn open(bpf: bool) -> Result<Counters, Failure> {
 }
 
 /// Compares both files, line by line and as a whole, `rounds` times.
-pub fn compare(counters: &Counters, rounds: u32, progress: &mut Progress) -> Result<Seen, Failure> {
-    let mut reader = counters.reader();
+pub fn compare(
+    counters: &mut Counters,
+    rounds: u32,
+    progress: &mut Progress,
+) -> Result<Seen, Failure> {
     let mut lines: Vec<Line> = counters
         .report()
         .lines
@@ -92,7 +95,7 @@ pub fn compare(counters: &Counters, rounds: u32, progress: &mut Progress) -> Res
             break;
         }
         for ((file, name), (_, text)) in FILES.into_iter().zip(&mut texts) {
-            text.add(round(&mut reader, file, name, &mut lines, &mut examples)?);
+            text.add(round(counters, file, name, &mut lines, &mut examples)?);
         }
     }
     // Lines that disagreed come from the text from now on, and are reported so.
@@ -114,7 +117,7 @@ pub fn compare(counters: &Counters, rounds: u32, progress: &mut Progress) -> Res
 
 /// Compares the lines of a file, and the file as a whole.
 fn round(
-    reader: &mut Reader,
+    reader: &mut Counters,
     file: MachineFile,
     name: &'static str,
     lines: &mut Vec<Line>,

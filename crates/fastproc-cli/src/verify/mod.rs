@@ -145,7 +145,7 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     let bpf = args.source.kind() != Some(SourceKind::Procfs);
     // This needs privileges, and comes first, since they are dropped before processes are compared: without them
     // symbols are hidden.
-    let counters = match args.pids {
+    let mut counters = match args.pids {
         Some(_) => None,
         None => Some(counters::open(bpf)?),
     };
@@ -156,7 +156,7 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
         // Nothing can be reported if standard error is closed.
         let _ = writeln!(io::stderr(), "fastproc: none of these processes exists");
     }
-    let counters = match &counters {
+    let counters = match &mut counters {
         Some(counters) => counters::compare(counters, args.rounds, &mut progress)?,
         None => counters::Seen::default(),
     };

@@ -4,7 +4,7 @@ use std::{fs::File, os::unix::fs::FileExt, time::Duration};
 
 use fastproc::{
     Host, Snapshot,
-    counters::{self, MachineFile, Options, Reader, Want},
+    counters::{self, Counters, MachineFile, Options, Want},
     proc_root,
     text::loadavg::LoadAvg,
 };
@@ -56,7 +56,7 @@ const PRESSURE: [(&str, &str, Option<&str>); 3] = [
 /// Reads the machine again and again.
 #[derive(Debug)]
 pub struct Machine {
-    reader: Reader,
+    reader: Counters,
     /// A kernel without PSI lacks these files.
     pressure: [Option<File>; 3],
     page_bytes: u64,
@@ -69,10 +69,9 @@ impl Machine {
     /// # Errors
     /// There is no `/proc/stat`.
     pub fn open(host: &Host, interval: Duration, bpf: bool) -> Result<Self, counters::Error> {
-        let options = Options::new().bpf(bpf).readers(1);
-        let counters = options.stat_irqs_latency(INTERRUPT_AGE).open()?;
+        let options = Options::new().bpf(bpf);
         Ok(Self {
-            reader: counters.reader(),
+            reader: options.stat_irqs_latency(INTERRUPT_AGE).open()?,
             pressure: PRESSURE.map(|(path, ..)| File::open(proc_root::path(path)).ok()),
             page_bytes: host.page_size,
             interval_ns: interval.as_nanos() as u64,

@@ -13,7 +13,7 @@ use crate::{
 };
 use fastproc::{
     Process, Snapshot,
-    counters::{Error, MachineFile, Reader, Want},
+    counters::{Counters, Error, MachineFile, Want},
     difference::PerProcess,
     proc_root,
     record::State,
@@ -69,7 +69,7 @@ pub(super) fn families() -> Vec<Family> {
 /// Reads the machine's counters, and writes them.
 #[derive(Debug)]
 pub struct HostMetrics {
-    reader: Reader,
+    reader: Counters,
     switches: Switches,
     node: NodeMetrics,
     scrapes: Scrapes,
@@ -100,7 +100,7 @@ const STATES: &[u8; 9] = b"RSDTtXZPI";
 
 impl HostMetrics {
     /// Nothing is read yet. `others` are further families of the same text.
-    pub fn new(reader: Reader, switches: Switches, machine: Machine, others: &[Family]) -> Self {
+    pub fn new(reader: Counters, switches: Switches, machine: Machine, others: &[Family]) -> Self {
         let own = [groups::ALL, &families(), own::ALL, others].concat();
         Self {
             reader,

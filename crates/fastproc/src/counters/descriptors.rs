@@ -15,7 +15,7 @@
 use super::{
     Error,
     layout::{Run, WANT_ALL_IRQS, WANT_IRQS},
-    object::Slot,
+    object::Object,
 };
 
 /// Number of quiet walks before the short cut is trusted.
@@ -25,7 +25,7 @@ const MISSES_IN_A_ROW: u32 = 8;
 /// A descriptor is hot for this many full walks after it moved.
 const HEAT: u32 = 64;
 
-/// One slot's knowledge of the descriptors.
+/// What is known of the descriptors.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
     listed: bool,
@@ -89,13 +89,13 @@ impl Descriptors {
     }
 
     /// Lists the descriptors again. `false` if the list kept changing, or does not fit.
-    pub(super) fn list(&mut self, slot: &mut Slot) -> Result<bool, Error> {
+    pub(super) fn list(&mut self, object: &mut Object) -> Result<bool, Error> {
         self.listed = false;
         self.generation += 1;
         let mut before: Option<(u64, u32)> = None;
         for _ in 0..16 {
             // Two walks that agree: the tree may have been rotated during one of them, before its revision was raised.
-            let Some(run) = slot.walk_irqs()? else {
+            let Some(run) = object.walk_irqs()? else {
                 before = None;
                 continue;
             };
@@ -103,7 +103,7 @@ impl Descriptors {
                 before = Some((run.irq_rev, run.irqs));
                 continue;
             }
-            let entries = slot.irqs_mut(run.irqs);
+            let entries = object.irqs_mut(run.irqs);
             entries.sort_unstable_by_key(|entry| entry.irq);
             if !entries.is_sorted_by(|a, b| a.irq < b.irq)
                 || entries.iter().any(|entry| entry.desc == 0)
@@ -143,13 +143,13 @@ impl Descriptors {
         }
     }
 
-    /// Takes the counts out of the slot.
-    pub(super) fn take(&mut self, slot: &mut Slot, run: &Run) -> Outcome {
+    /// Takes the counts out of the object.
+    pub(super) fn take(&mut self, object: &mut Object, run: &Run) -> Outcome {
         if run.irq_rev_now != self.revision {
             self.listed = false;
             return Outcome::Stale;
         }
-        let entries = slot.irqs(self.irqs.len() as u32);
+        let entries = object.irqs(self.irqs.len() as u32);
         if run.shortcut != 0 {
             for &at in &self.hot {
                 self.counts[at as usize] = entries[at as usize].count;
@@ -180,12 +180,12 @@ impl Descriptors {
             });
             self.quiet_walks = self.quiet_walks.saturating_add(1);
         }
-        self.choose_hot(slot);
+        self.choose_hot(object);
         Outcome::Walked
     }
 
-    fn choose_hot(&mut self, slot: &mut Slot) {
-        let to = slot.hot_mut();
+    fn choose_hot(&mut self, object: &mut Object) {
+        let to = object.hot_mut();
         self.hot.clear();
         self.cold_sum = 0;
         for (at, (&count, &moved)) in (0..).zip(self.counts.iter().zip(&self.moved_in)) {

@@ -17,15 +17,12 @@
 //! the sum was right: the late fork was in the text, or was not yet counted.
 
 use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering, fence},
-    },
+    sync::atomic::{Ordering, fence},
     thread,
     time::Duration,
 };
 
-use super::{layout::LATE_FORK, shared::lock};
+use super::layout::LATE_FORK;
 use crate::kernel::Mapping;
 
 /// How often to wait for the tracepoint of a fork that the text has: much longer than it needs unless it is preempted.
@@ -63,9 +60,9 @@ struct Bounds {
 pub(super) struct Forks {
     words: Mapping<u64>,
     cpus: usize,
-    bounds: Mutex<Bounds>,
+    bounds: Bounds,
     /// The largest sum that was returned, because a counter never runs backwards.
-    served: AtomicU64,
+    served: u64,
 }
 
 impl Forks {
@@ -73,13 +70,13 @@ impl Forks {
         Self {
             words,
             cpus: cpus as usize,
-            bounds: Mutex::new(Bounds {
+            bounds: Bounds {
                 least: 0,
                 most: u64::MAX,
                 late: 0,
                 mark: 0,
-            }),
-            served: AtomicU64::new(0),
+            },
+            served: 0,
         }
     }
 
@@ -93,23 +90,32 @@ impl Forks {
         count
     }
 
+    /// Whether the number is certain with this count.
+    fn is_certain(&self, count: Count) -> bool {
+        self.bounds.least == self.bounds.most && self.bounds.late == count.late
+    }
+
+    /// Whether the number is certain now.
+    pub(super) fn are_certain(&self) -> bool {
+        self.is_certain(self.count())
+    }
+
     /// Forks since boot. `None`: the text has to tell.
-    pub(super) fn total(&self) -> Option<u64> {
-        let bounds = *lock(&self.bounds);
+    pub(super) fn total(&mut self) -> Option<u64> {
         let count = self.count();
-        if bounds.least != bounds.most || bounds.late != count.late {
+        if !self.is_certain(count) {
             return None;
         }
-        let total = bounds.least.wrapping_add(count.forks);
-        Some(total.max(self.served.fetch_max(total, Ordering::Relaxed)))
+        let total = self.bounds.least.wrapping_add(count.forks);
+        self.served = self.served.max(total);
+        Some(self.served)
     }
 
     /// Takes the number of a text that was read after `before` was counted and before `now_ns`.
-    pub(super) fn learn(&self, before: Count, processes: u64, now_ns: u64) {
+    pub(super) fn learn(&mut self, before: Count, processes: u64, now_ns: u64) {
         // The text may be shown to others, and later sums are at least as large.
-        self.served.fetch_max(processes, Ordering::Relaxed);
-        let mut bounds = lock(&self.bounds);
-        // Of several readers' marks, the latest holds for all.
+        self.served = self.served.max(processes);
+        let mut bounds = self.bounds;
         bounds.mark = bounds.mark.max(now_ns.saturating_add(CLOCKS_DIFFER_NS));
         for cpu in 0..self.cpus {
             self.words.store(cpu * WORDS + MARK, bounds.mark);
@@ -129,10 +135,11 @@ impl Forks {
             // The tracepoint has missed forks.
             (bounds.least, bounds.most) = (least, most);
         }
+        self.bounds = bounds;
     }
 
     /// The sum, waiting a moment until it reaches the number of a text.
-    pub(super) fn total_after(&self, processes: u64) -> Option<u64> {
+    pub(super) fn total_after(&mut self, processes: u64) -> Option<u64> {
         for _ in 0..RETRIES {
             if self.total().is_none_or(|total| total >= processes) {
                 break;
@@ -167,7 +174,7 @@ mod tests {
 
     #[test]
     fn one_text_proves_it_between_two_forks_on_a_machine_that_always_forks() {
-        let forks = forks();
+        let mut forks = forks();
         fork(&forks, 0, SECOND);
         fork(&forks, 1, SECOND);
         forks.learn(forks.count(), 1002, 2 * SECOND);
@@ -178,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_fork_on_its_way_makes_the_text_serve_again_once_it_is_counted() {
-        let forks = forks();
+        let mut forks = forks();
         // 1000 before, and one that the kernel has counted, and the tracepoint not yet.
         forks.learn(forks.count(), 1001, 2 * SECOND);
         fork(&forks, 1, 3 * SECOND);
@@ -191,7 +198,7 @@ mod tests {
 
     #[test]
     fn several_texts_prove_it_where_each_has_forks_around_it() {
-        let forks = forks();
+        let mut forks = forks();
         // 1000 before. The text has one of two forks during the first reading, …
         let before = forks.count();
         fork(&forks, 0, SECOND);
@@ -212,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_late_fork_voids_only_the_lower_bound() {
-        let forks = forks();
+        let mut forks = forks();
         // 1000 before, and one on its way.
         forks.learn(forks.count(), 1001, 2 * SECOND);
         fork(&forks, 0, SECOND);
@@ -229,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_number_never_runs_backwards() {
-        let forks = forks();
+        let mut forks = forks();
         // 1000 before, and two during each reading.
         let before = forks.count();
         fork(&forks, 0, SECOND);
@@ -244,7 +251,7 @@ mod tests {
 
     #[test]
     fn forks_that_the_tracepoint_missed_are_added() {
-        let forks = forks();
+        let mut forks = forks();
         forks.learn(forks.count(), 1000, SECOND);
         assert_eq!(
             forks.total_after(1003),

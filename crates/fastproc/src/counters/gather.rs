@@ -3,7 +3,7 @@
 use super::{
     kinds::{Group, Groups, Scalar, int_of},
     layout::{Cpu, Run},
-    object::Slot,
+    object::Object,
     routes::Routes,
 };
 use crate::text::machine_stat::{self, CpuTimes, MachineStat};
@@ -23,14 +23,14 @@ pub(super) struct Known {
 /// `/proc/stat` except for the counts by interrupt and `btime`. Returns whether the number of forks is certain.
 pub(super) fn stat(
     to: &mut MachineStat,
-    slot: &Slot,
+    object: &mut Object,
     run: &Run,
     routes: &Routes,
     known: &Known,
 ) -> bool {
-    cpu_times(to, slot, routes, known);
+    cpu_times(to, object, routes, known);
     let possible = routes.possible.iter();
-    let records = possible.filter_map(|&id| slot.cpus().get(id as usize));
+    let records = possible.filter_map(|&id| object.cpus().get(id as usize));
     to.softirqs.clear();
     to.softirqs.resize(super::layout::SOFTIRQS, 0);
     to.softirq = 0;
@@ -51,7 +51,7 @@ pub(super) fn stat(
         blocked = blocked.wrapping_add(record.nr_iowait);
     }
     let online = routes.online.iter();
-    let running = online.filter_map(|&id| slot.cpus().get(id as usize));
+    let running = online.filter_map(|&id| object.cpus().get(id as usize));
     to.procs_running = running.map(|record| u64::from(record.nr_running)).sum();
     to.procs_blocked = u64::from(blocked);
     let errors = if routes.scalars & Scalar::IrqErrCount.bit() != 0 {
@@ -64,14 +64,14 @@ pub(super) fn stat(
     let processes = if routes.scalars & Scalar::TotalForks.bit() != 0 {
         Some(run.scalars[Scalar::TotalForks as usize])
     } else {
-        slot.object().forks().total()
+        object.forks().total()
     };
     to.processes = processes.unwrap_or_default();
     processes.is_some()
 }
 
-fn cpu_times(to: &mut MachineStat, slot: &Slot, routes: &Routes, known: &Known) {
-    let records = slot.cpus();
+fn cpu_times(to: &mut MachineStat, object: &Object, routes: &Routes, known: &Known) {
+    let records = object.cpus();
     let mut total = CpuTimes::default();
     to.cpus
         .resize(routes.online.len(), machine_stat::Cpu::default());
@@ -113,7 +113,7 @@ fn times(record: &Cpu, routes: &Routes, known: &Known, online: bool) -> CpuTimes
 /// The groups of `/proc/vmstat`, in the order of the text. `huge`: lines that are printed in huge pages.
 pub(super) fn vmstat(
     to: &mut Vec<u64>,
-    slot: &Slot,
+    object: &Object,
     routes: &Routes,
     groups: Groups,
     lines: usize,
@@ -122,9 +122,9 @@ pub(super) fn vmstat(
 ) {
     to.clear();
     to.resize(lines.max(groups.end()), 0);
-    let cpus = slot.object().shape.cpus;
+    let cpus = object.shape.cpus;
     for (block, group) in (0..).zip(&routes.blocks) {
-        let row = slot.row(cpus + block);
+        let row = object.row(cpus + block);
         let (first, count) = match group {
             Group::Zone => (0, groups.zone),
             Group::Numa => (groups.zone, groups.numa),
@@ -135,7 +135,7 @@ pub(super) fn vmstat(
     }
     let events = groups.first_event()..groups.end();
     for &cpu in &routes.online {
-        let row = slot.row(cpu);
+        let row = object.row(cpu);
         // The kernel adds each CPU's pending numa events whenever it prints them.
         if routes.zones > 0 {
             add(&mut to[groups.zone..groups.first_node()], row);

@@ -2,11 +2,6 @@
 
 use std::{fs::File, io};
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fs::fstatfs,
-};
-
 use super::Error;
 use crate::base::{proc_root, whole_file::read_whole};
 
@@ -70,11 +65,6 @@ impl MachineFile {
             Self::Mtab => "/etc/mtab",
         }
     }
-
-    /// The file of a path, as in [`path`](Self::path).
-    pub fn from_path(path: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|file| file.path() == path)
-    }
 }
 
 /// One file and its text.
@@ -83,11 +73,7 @@ pub(super) struct KeptFile {
     path: &'static str,
     file: Option<File>,
     text: Vec<u8>,
-    /// The file signals changes by `poll()`, and its text has been read.
-    watched: bool,
 }
-
-const PROC_SUPER_MAGIC: u32 = 0x9fa0;
 
 impl KeptFile {
     pub(super) fn new(file: MachineFile) -> Self {
@@ -95,7 +81,6 @@ impl KeptFile {
             path: file.path(),
             file: None,
             text: Vec::new(),
-            watched: false,
         }
     }
 
@@ -129,37 +114,8 @@ impl KeptFile {
         read
     }
 
-    /// Returns the text of a list of mounts. Reads it again only if the kernel signals a change.
-    pub(super) fn read_watched(&mut self) -> Result<&[u8], Error> {
-        let path = self.path;
-        let failed = |source| Error::Read { path, source };
-        let first = self.file.is_none();
-        self.watched &= !first;
-        let file = self.open().map_err(failed)?;
-        if first {
-            // A regular file at this path never signals a change.
-            let kind = fstatfs(file).map_err(|error| failed(error.into()))?.f_type;
-            if kind as u32 != PROC_SUPER_MAGIC {
-                let text = std::fs::read(proc_root::path(path)).map_err(failed)?;
-                self.file = None;
-                self.text = text;
-                return Ok(&self.text);
-            }
-        }
-        let mut polled = [PollFd::new(file, PollFlags::PRI)];
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        poll(&mut polled, Some(&now)).map_err(|error| failed(error.into()))?;
-        let changed = polled[0]
-            .revents()
-            .intersects(PollFlags::PRI | PollFlags::ERR);
-        // Take the signal before reading the text, so that a change in between signals again.
-        if changed || !self.watched {
-            self.fill().map_err(failed)?;
-            self.watched = true;
-        }
-        Ok(&self.text)
+    /// Forgets the file, which may be replaced by another one at its path.
+    pub(super) fn close(&mut self) {
+        self.file = None;
     }
 }

@@ -4,11 +4,10 @@
 //! ```no_run
 //! use fastproc::counters::{Counters, Want};
 //!
-//! let counters = Counters::open()?;
-//! let mut reader = counters.reader();
-//! let earlier = reader.collect(Want::STAT | Want::VMSTAT)?.clone();
+//! let mut counters = Counters::open()?;
+//! let earlier = counters.collect(Want::STAT | Want::VMSTAT)?.clone();
 //! std::thread::sleep(std::time::Duration::from_secs(1));
-//! let later = reader.collect(Want::STAT | Want::VMSTAT)?;
+//! let later = counters.collect(Want::STAT | Want::VMSTAT)?;
 //! let change = later.since(&earlier);
 //! println!("{:.0} % busy, {} faults", 100.0 * change.busy(), change.vm("pgfault").unwrap_or(0));
 //! # Ok::<(), fastproc::counters::Error>(())
@@ -41,33 +40,26 @@ mod kept_file;
 mod kinds;
 mod layout;
 mod object;
+mod plan;
 mod reader;
 mod report;
 mod routes;
 mod sample;
-mod shared;
 mod symbols;
 mod trust;
 mod types;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use bitflags::bitflags;
 
 pub use self::{
     error::Error,
     kept_file::MachineFile,
-    reader::Reader,
     report::{Evidence, LineReport, Report, Route, WhyText},
     sample::{MachineChange, Sample},
 };
-use self::{gather::Known, kept_file::KeptFile, routes::Survey, shared::Kernel};
+use self::{gather::Known, kept_file::KeptFile, plan::Kernel, reader::Reader, routes::Survey};
 #[cfg(test)]
 pub(crate) use self::{layout::STRUCTURES, object::OBJECT};
 use crate::{
@@ -95,10 +87,9 @@ pub struct Options {
     bpf: bool,
     /// Whether to use the addresses that `/proc/kallsyms` shows. Without them, structures lead to the counters.
     symbols: bool,
-    readers: u32,
     stat_irqs_latency: Duration,
     text_latency: Duration,
-    /// How often every line is compared with the text, once a reader has collected a few times.
+    /// How often every line is compared with the text, once a few collections were made.
     check_interval: Duration,
     line_by_line: bool,
     /// A line that is made wrong, to test the comparison.
@@ -111,8 +102,6 @@ impl Default for Options {
         Self {
             bpf: true,
             symbols: true,
-            readers: std::thread::available_parallelism()
-                .map_or(1, |count| count.get().min(64) as u32),
             stat_irqs_latency: Duration::ZERO,
             text_latency: Duration::from_millis(100),
             check_interval: Duration::from_secs(5),
@@ -124,7 +113,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults: BPF and symbols if possible, exact interrupt counts, a reader for every CPU.
+    /// The defaults: BPF and symbols if possible, exact interrupt counts.
     pub fn new() -> Self {
         Self::default()
     }
@@ -133,14 +122,6 @@ impl Options {
     #[must_use]
     pub fn bpf(mut self, bpf: bool) -> Self {
         self.bpf = bpf;
-        self
-    }
-
-    /// How many readers will run at once, each with records of its own. More readers share these, and wait
-    /// for each other. Default: one for each CPU, at most 64.
-    #[must_use]
-    pub fn readers(mut self, readers: u32) -> Self {
-        self.readers = readers;
         self
     }
 
@@ -181,28 +162,16 @@ impl Options {
             Ok(kernel) => (Some(kernel), None),
             Err(error) => (None, Some(error)),
         };
-        let shared = Shared {
+        let mut counters = Counters {
             process: std::process::id(),
             kernel,
             unavailable,
-            stat_irqs_latency_ns: AtomicU64::new(0),
-            text_latency_ns: AtomicU64::new(self.text_latency.as_nanos() as u64),
-            check_interval_ns: AtomicU64::new(self.check_interval.as_nanos() as u64),
-            checks: AtomicU64::new(0),
-            next_slot: AtomicUsize::new(0),
-            line_by_line: self.line_by_line,
-            jiffy: jiffy(),
-            #[cfg(test)]
-            disagree: self.disagree,
+            opening: Box::default(),
+            reader: Reader::new(self),
         };
-        let mut counters = Counters {
-            shared: Arc::new(shared),
-            opening: Arc::default(),
-        };
-        counters.set_stat_irqs_latency(self.stat_irqs_latency);
-        if let Some(kernel) = &counters.shared.kernel {
-            Reader::new(Arc::clone(&counters.shared)).check_lines(kernel, true)?;
-            counters.shared.next_slot.store(0, Ordering::Relaxed);
+        counters.set_stat_irqs_latency(counters.stat_irqs_latency());
+        if let Some(kernel) = &mut counters.kernel {
+            counters.reader.check_lines(kernel, true)?;
             timing::done("comparison with the files");
         }
         counters.opening = timing.parts().into();
@@ -226,48 +195,19 @@ fn open_kernel(options: &Options) -> Result<Kernel, Error> {
         huge_pages: huge / page_size,
         page_size,
     };
-    let survey = Survey::new(
-        stat.irqs.len(),
-        &vmstat.names,
-        options.readers,
-        options.symbols,
-    )?;
+    let survey = Survey::new(stat.irqs.len(), &vmstat.names, options.symbols)?;
     Kernel::open(survey, vmstat.names.clone(), known, stat.irqs.len())
 }
 
-/// What all readers share.
+/// Reads the machine-wide counters: collects, compares with the text when that is due, and renders.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub struct Counters {
     /// The process that opened it. A child shares its maps and files, and must not use them.
     process: u32,
     kernel: Option<Kernel>,
     unavailable: Option<Error>,
-    stat_irqs_latency_ns: AtomicU64,
-    text_latency_ns: AtomicU64,
-    check_interval_ns: AtomicU64,
-    checks: AtomicU64,
-    next_slot: AtomicUsize,
-    line_by_line: bool,
-    jiffy: Duration,
-    #[cfg(test)]
-    disagree: Option<&'static str>,
-}
-
-impl Shared {
-    fn check_process(&self) -> Result<(), Error> {
-        if self.process == std::process::id() {
-            Ok(())
-        } else {
-            Err(crate::base::error::Error::Forked.into())
-        }
-    }
-}
-
-/// The machine-wide counters. Cloning is cheap, and every clone shares the same state.
-#[derive(Clone, Debug)]
-pub struct Counters {
-    shared: Arc<Shared>,
-    opening: Arc<[Part]>,
+    opening: Box<[Part]>,
+    reader: Reader,
 }
 
 impl Counters {
@@ -276,14 +216,52 @@ impl Counters {
         Options::new().open()
     }
 
-    /// Returns a reader for the calling thread.
-    pub fn reader(&self) -> Reader {
-        Reader::new(Arc::clone(&self.shared))
+    fn check_process(&self) -> Result<(), Error> {
+        if self.process == std::process::id() {
+            Ok(())
+        } else {
+            Err(crate::base::error::Error::Forked.into())
+        }
+    }
+
+    /// Collects the values that `want` names, all in one run. The others keep their values.
+    pub fn collect(&mut self, want: Want) -> Result<&Sample, Error> {
+        self.check_process()?;
+        self.reader.collect(self.kernel.as_mut(), want)
+    }
+
+    /// The values of the last collection.
+    pub fn sample(&self) -> &Sample {
+        &self.reader.sample
+    }
+
+    /// The text of `/proc/stat`, now.
+    pub fn stat(&mut self) -> Result<&[u8], Error> {
+        self.text(MachineFile::Stat)
+    }
+
+    /// The text of `/proc/vmstat`, now.
+    pub fn vmstat(&mut self) -> Result<&[u8], Error> {
+        self.text(MachineFile::Vmstat)
+    }
+
+    /// The text of any of the machine's files, now: computed if possible, otherwise read through a descriptor that
+    /// stays open. An absent file is an error with the kernel's error number.
+    pub fn text(&mut self, file: MachineFile) -> Result<&[u8], Error> {
+        self.check_process()?;
+        self.reader.text(self.kernel.as_mut(), file)
+    }
+
+    /// The number of collections that read only the interrupts that have changed, and of those that read all.
+    #[doc(hidden)]
+    pub fn shortcuts(&self) -> (u64, u64) {
+        let kernel = self.kernel.as_ref();
+        kernel.map_or((0, 0), |kernel| kernel.descriptors.tally())
     }
 
     /// Why BPF is not used. `None` if it is.
     pub fn unavailable(&self) -> Option<&Error> {
-        self.shared.unavailable.as_ref()
+        self.unavailable.as_ref()
     }
 
     /// What opening took, part by part.
@@ -293,32 +271,30 @@ impl Counters {
 
     /// How old the counts by interrupt may be. Default: 0.
     pub fn stat_irqs_latency(&self) -> Duration {
-        Duration::from_nanos(self.shared.stat_irqs_latency_ns.load(Ordering::Relaxed))
+        self.reader.options.stat_irqs_latency
     }
 
-    /// Sets how old the counts by interrupt may be, rounded up to a jiffy. With 0 they are always exact. All readers
-    /// use it from their next collection on. Everything else is always read again.
+    /// Sets how old the counts by interrupt may be, rounded up to a jiffy. With 0 they are always exact. It
+    /// applies from the next collection on. Everything else is always read again.
     ///
     /// If [`Report::latency_knob`] is false this saves nothing: the kernel prints its whole file.
-    pub fn set_stat_irqs_latency(&self, latency: Duration) {
-        let jiffy = self.shared.jiffy.as_nanos();
+    pub fn set_stat_irqs_latency(&mut self, latency: Duration) {
+        let jiffy = jiffy().as_nanos();
         let rounded = latency.as_nanos().div_ceil(jiffy).saturating_mul(jiffy);
-        self.shared.stat_irqs_latency_ns.store(
-            u64::try_from(rounded).unwrap_or(u64::MAX),
-            Ordering::Relaxed,
-        );
+        let rounded = Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX));
+        self.reader.options.stat_irqs_latency = rounded;
     }
 
     /// How old lines may be that the kernel computes for each reader, if only its text has them. Default: 100
     /// ms; see [`Options::text_latency`].
     pub fn text_latency(&self) -> Duration {
-        Duration::from_nanos(self.shared.text_latency_ns.load(Ordering::Relaxed))
+        self.reader.options.text_latency
     }
 
     /// The source of every line, and the results of its comparison.
     pub fn report(&self) -> Report {
-        let checks = self.shared.checks.load(Ordering::Relaxed);
-        if let Some(kernel) = &self.shared.kernel {
+        let checks = self.reader.checks;
+        if let Some(kernel) = &self.kernel {
             return kernel.report(checks);
         }
         let names = |file| -> Vec<(&'static str, String)> {

@@ -1,9 +1,6 @@
-//! The loaded BPF object: its maps' memory, cut into slots, and its programs.
+//! The loaded BPF object: its maps' memory, and its programs.
 
-use std::{
-    os::fd::{AsFd, AsRawFd, OwnedFd},
-    sync::Arc,
-};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use super::{
     Error,
@@ -19,8 +16,6 @@ pub(crate) static OBJECT: ObjectFile = object_file!("counters.bpf");
 pub(super) struct Shape {
     /// One more than the highest possible CPU.
     pub(super) cpus: u32,
-    /// Readers that run at once.
-    pub(super) slots: u32,
     /// Interrupt descriptors that there is room for.
     pub(super) max_irqs: u32,
     pub(super) max_hot: u32,
@@ -35,13 +30,6 @@ impl Shape {
     pub(super) fn rows(&self) -> u32 {
         self.cpus + self.blocks
     }
-
-    /// Bytes of one slot.
-    pub(super) fn slot_bytes(&self) -> u64 {
-        u64::from(self.cpus) * size_of::<Cpu>() as u64
-            + u64::from(self.rows()) * u64::from(self.row_words) * 8
-            + u64::from(self.max_irqs) * size_of::<Irq>() as u64
-    }
 }
 
 /// How the programs read memory.
@@ -53,13 +41,12 @@ pub(super) struct Loads {
     pub(super) probe: bool,
 }
 
-/// The loaded programs and the maps that all slots share.
+/// The loaded programs and their maps.
 #[derive(Debug)]
 pub(super) struct Object {
     pub(super) shape: Shape,
     pub(super) loads: Loads,
     collect: OwnedFd,
-    collect_first: OwnedFd,
     walk_irqs: OwnedFd,
     locate: OwnedFd,
     find_nodes: OwnedFd,
@@ -89,7 +76,6 @@ impl Object {
     ) -> Result<Self, Error> {
         let Shape {
             cpus,
-            slots,
             max_irqs,
             max_hot,
             row_words,
@@ -97,7 +83,7 @@ impl Object {
             zones,
             arch_bytes,
         } = shape;
-        let rows = slots * shape.rows();
+        let rows = shape.rows();
         let mut loader = Loader::open(&OBJECT, types)?;
         loader.set("may_cast", &u8::from(loads.cast))?;
         loader.set("may_probe", &u8::from(loads.probe))?;
@@ -111,11 +97,10 @@ impl Object {
             ("forks", cpus),
             ("blocks", blocks),
             ("zonestats", zones),
-            ("runs", slots),
-            ("cpus", slots * cpus),
+            ("cpus", cpus),
             ("rows", rows),
-            ("irqs", slots * max_irqs),
-            ("hot", slots * max_hot),
+            ("irqs", max_irqs),
+            ("hot", max_hot),
         ] {
             loader.set_len(map, len)?;
         }
@@ -128,7 +113,6 @@ impl Object {
                 .then(|| loaded.attach("count_fork"))
                 .transpose()?,
             collect: loaded.program("collect")?,
-            collect_first: loaded.program("collect_first")?,
             walk_irqs: loaded.program("walk_irqs")?,
             locate: loaded.program("locate")?,
             find_nodes: loaded.program("find_nodes")?,
@@ -136,11 +120,11 @@ impl Object {
             places: loaded.map("places", cpus)?,
             blocks: loaded.map("blocks", blocks)?,
             zonestats: loaded.map("zonestats", zones)?,
-            runs: loaded.map("runs", slots)?,
-            cpus: loaded.map("cpus", slots * cpus)?,
+            runs: loaded.map("runs", 1)?,
+            cpus: loaded.map("cpus", cpus)?,
             rows: loaded.map("rows", rows * row_words)?,
-            irqs: loaded.map("irqs", slots * max_irqs)?,
-            hot: loaded.map("hot", slots * max_hot)?,
+            irqs: loaded.map("irqs", max_irqs)?,
+            hot: loaded.map("hot", max_hot)?,
             forks: Forks::new(loaded.map("forks", cpus * WORDS as u32)?, cpus),
             located: loaded.map("located", 1)?,
             nodes: loaded.map("nodes", MAX_NODES)?,
@@ -148,18 +132,6 @@ impl Object {
             shape,
             loads,
         })
-    }
-
-    /// Cuts the maps into slots. A slot is the only owner of its part, so this takes the object.
-    pub(super) fn into_slots(self) -> (Arc<Self>, Vec<Slot>) {
-        let object = Arc::new(self);
-        let slots = (0..object.shape.slots)
-            .map(|index| Slot {
-                index,
-                object: Arc::clone(&object),
-            })
-            .collect();
-        (object, slots)
     }
 
     pub(super) fn set_config(&self, config: Config) {
@@ -196,8 +168,13 @@ impl Object {
     }
 
     /// Forks since boot, if they are counted.
-    pub(super) fn forks(&self) -> &Forks {
-        &self.forks
+    pub(super) fn forks(&mut self) -> &mut Forks {
+        &mut self.forks
+    }
+
+    /// Whether only the text knows the number of forks now, although they are counted.
+    pub(super) fn lacks_forks(&self) -> bool {
+        self.counts_forks() && !self.forks.are_certain()
     }
 
     /// Finds the programs and the interrupts' directory.
@@ -219,81 +196,40 @@ impl Object {
         run(self.find_nodes.as_fd(), &mut [0])?;
         Ok(self.located.load(0))
     }
-}
 
-/// One reader's records.
-#[derive(Debug)]
-pub(super) struct Slot {
-    index: u32,
-    object: Arc<Object>,
-}
-
-impl Slot {
-    pub(super) fn object(&self) -> &Arc<Object> {
-        &self.object
-    }
-
-    /// Collects once. `run` says what, and how far the interrupts' short cut reaches.
+    /// Collects once. `what` says what, and how far the interrupts' short cut reaches.
     pub(super) fn collect(&mut self, what: Run) -> Result<Run, Error> {
-        self.object.runs.store(self.index as usize, what);
-        match self.index {
-            0 => run(self.object.collect_first.as_fd(), &mut [])?,
-            index => run(self.object.collect.as_fd(), &mut [index])?,
-        };
-        Ok(self.object.runs.load(self.index as usize))
+        self.runs.store(0, what);
+        run(self.collect.as_fd(), &mut [])?;
+        Ok(self.runs.load(0))
     }
 
     /// Lists the interrupt descriptors. `Ok(None)`: the list changed meanwhile, or does not fit.
     pub(super) fn walk_irqs(&mut self) -> Result<Option<Run>, Error> {
-        let failed = run(self.object.walk_irqs.as_fd(), &mut [self.index])?;
-        let run = self.object.runs.load(self.index as usize);
-        Ok((failed == 0).then_some(run))
+        let failed = run(self.walk_irqs.as_fd(), &mut [])?;
+        Ok((failed == 0).then(|| self.runs.load(0)))
     }
 
     /// The records by CPU number.
     pub(super) fn cpus(&self) -> &[Cpu] {
-        let cpus = self.object.shape.cpus as usize;
-        // SAFETY: only this slot's runs write here, and they take `&mut self`.
-        unsafe { self.object.cpus.slice(self.index as usize * cpus, cpus) }
+        self.cpus.as_slice()
     }
 
     /// The rows of CPUs, then of blocks.
     pub(super) fn row(&self, row: u32) -> &[u64] {
-        let Shape { row_words, .. } = self.object.shape;
-        let first = (self.index * self.object.shape.rows() + row) * row_words;
-        // SAFETY: as for `cpus`.
-        unsafe { self.object.rows.slice(first as usize, row_words as usize) }
+        let words = self.shape.row_words as usize;
+        &self.rows.as_slice()[row as usize * words..][..words]
     }
 
     pub(super) fn irqs(&self, count: u32) -> &[Irq] {
-        let first = self.index * self.object.shape.max_irqs;
-        // SAFETY: as for `cpus`.
-        unsafe {
-            self.object.irqs.slice(
-                first as usize,
-                count.min(self.object.shape.max_irqs) as usize,
-            )
-        }
+        &self.irqs.as_slice()[..count.min(self.shape.max_irqs) as usize]
     }
 
     pub(super) fn irqs_mut(&mut self, count: u32) -> &mut [Irq] {
-        let first = self.index * self.object.shape.max_irqs;
-        // SAFETY: `&mut self` is the slot's only owner, and no run is under way.
-        unsafe {
-            self.object.irqs.slice_mut(
-                first as usize,
-                count.min(self.object.shape.max_irqs) as usize,
-            )
-        }
+        &mut self.irqs.as_mut_slice()[..count.min(self.shape.max_irqs) as usize]
     }
 
     pub(super) fn hot_mut(&mut self) -> &mut [u64] {
-        let max_hot = self.object.shape.max_hot;
-        // SAFETY: as for `irqs_mut`.
-        unsafe {
-            self.object
-                .hot
-                .slice_mut((self.index * max_hot) as usize, max_hot as usize)
-        }
+        self.hot.as_mut_slice()
     }
 }

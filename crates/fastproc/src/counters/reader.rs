@@ -1,25 +1,22 @@
-//! The counters as one thread reads them: collects, compares with the text when that is due, and renders.
+//! Collects, compares with the text when that is due, and renders.
 
 mod check;
 mod overlay;
 mod texts;
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use super::{
-    Error, MachineFile, Shared, Want,
+    Error, MachineFile, Options, Want,
     clock::{self, BootTime},
     descriptors::Outcome,
     gather,
     kept_file::KeptFile,
     kinds::Scalar,
     layout::{Run, WANT_STAT, WANT_VM},
+    plan::Kernel,
     report::WhyText,
     sample::Sample,
-    shared::{Kernel, Plan, SlotState, lock},
     trust::StatLine,
 };
 use crate::text::{
@@ -57,13 +54,13 @@ enum Gathered {
     Forks,
 }
 
-/// Reads counters on one thread. Several readers can run at once, and do not wait for each other.
+/// All but the programs.
 #[derive(Debug)]
-pub struct Reader {
-    shared: Arc<Shared>,
-    slot: usize,
-    plan: Option<Arc<Plan>>,
-    sample: Sample,
+pub(super) struct Reader {
+    pub(super) options: Options,
+    /// Comparisons with the text so far.
+    pub(super) checks: u64,
+    pub(super) sample: Sample,
     boot: BootTime,
     /// The descriptors' generation that `sample.stat.irqs` holds: 0 if it does not come from them.
     irqs_generation: u64,
@@ -96,16 +93,10 @@ impl Gathered {
 }
 
 impl Reader {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let slots = shared
-            .kernel
-            .as_ref()
-            .map_or(1, |kernel| kernel.slots.len());
-        let slot = shared.next_slot.fetch_add(1, Ordering::Relaxed) % slots;
+    pub(super) fn new(options: Options) -> Self {
         Self {
-            shared,
-            slot,
-            plan: None,
+            options,
+            checks: 0,
             sample: Sample::default(),
             boot: BootTime::default(),
             irqs_generation: 0,
@@ -127,49 +118,34 @@ impl Reader {
         }
     }
 
-    /// Collects the values that `want` names, all in one run. The others keep their values.
-    pub fn collect(&mut self, want: Want) -> Result<&Sample, Error> {
-        self.shared.check_process()?;
+    pub(super) fn collect(
+        &mut self,
+        kernel: Option<&mut Kernel>,
+        want: Want,
+    ) -> Result<&Sample, Error> {
         let mut sample = std::mem::take(&mut self.sample);
-        let result = self.collect_into(want, &mut sample);
+        let result = match kernel {
+            Some(kernel) => self.collect_into(kernel, want, &mut sample),
+            None => self.read_texts(None, want, &mut sample),
+        };
         self.sample = sample;
         result.map(|()| &self.sample)
     }
 
-    /// The values of the last collection.
-    pub fn sample(&self) -> &Sample {
-        &self.sample
-    }
-
-    /// The number of collections that read only the interrupts that have changed, and of those that read all.
-    #[doc(hidden)]
-    pub fn shortcuts(&self) -> (u64, u64) {
-        self.shared.kernel.as_ref().map_or((0, 0), |kernel| {
-            lock(&kernel.slots[self.slot]).descriptors.tally()
-        })
-    }
-
-    fn current_plan(&mut self, kernel: &Kernel) -> Arc<Plan> {
-        match &self.plan {
-            Some(plan) if plan.version == kernel.version() => Arc::clone(plan),
-            _ => Arc::clone(self.plan.insert(kernel.plan())),
-        }
-    }
-
-    fn collect_into(&mut self, want: Want, sample: &mut Sample) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        let Some(kernel) = &shared.kernel else {
-            return self.read_texts(want, sample);
-        };
-        let mut plan = self.current_plan(kernel);
-        let from_text = self.needs_text(kernel, &plan, want);
-        self.read_texts(from_text, sample)?;
+    fn collect_into(
+        &mut self,
+        kernel: &mut Kernel,
+        want: Want,
+        sample: &mut Sample,
+    ) -> Result<(), Error> {
+        let from_text = self.needs_text(kernel, want);
+        self.read_texts(Some(kernel), from_text, sample)?;
         let want = want - from_text;
         if want.is_empty() {
             return Ok(());
         }
 
-        let latency = shared.stat_irqs_latency_ns.load(Ordering::Relaxed);
+        let latency = self.options.stat_irqs_latency.as_nanos() as u64;
         let young = latency > 0
             && self.irqs_generation != 0
             && clock::monotonic_ns().saturating_sub(self.irqs_read_ns) < latency;
@@ -178,24 +154,26 @@ impl Reader {
         } else {
             Irqs::Exact
         };
-        let gathered = self.gather(kernel, &plan, want, irqs, sample)?;
+        let gathered = self.gather(kernel, want, irqs, sample)?;
         match gathered {
-            Gathered::Forks if !shared.line_by_line => return self.read_texts(want, sample),
+            Gathered::Forks if !self.options.line_by_line => {
+                return self.read_texts(Some(kernel), want, sample);
+            }
             Gathered::Done | Gathered::Forks => self.list_failures = 0,
             Gathered::Hotplug => {
                 self.after_hotplug(kernel)?;
-                return self.read_texts(want, sample);
+                return self.read_texts(Some(kernel), want, sample);
             }
             Gathered::NoIrqs => {
-                self.read_texts(want, sample)?;
+                self.read_texts(Some(kernel), want, sample)?;
                 self.list_failures += 1;
-                let mut new = (*plan).clone();
-                new.irq_columns = sample.stat.irqs.len();
+                let plan = &mut kernel.plan;
+                plan.irq_columns = sample.stat.irqs.len();
                 if self.list_failures >= LIST_FAILURES {
-                    let line = new.stat_line(StatLine::Intr);
-                    new.stat[line].give_up(WhyText::NoRoute);
+                    let line = plan.stat_line(StatLine::Intr);
+                    plan.stat[line].give_up(WhyText::NoRoute);
                 }
-                kernel.publish(new);
+                plan.settle();
                 return Ok(());
             }
         }
@@ -205,11 +183,11 @@ impl Reader {
             self.recheck |= stepped;
         }
         let forks_known = gathered == Gathered::Done;
-        self.overlay(&plan, want, forks_known, sample)?;
+        self.overlay(kernel, want, forks_known, sample)?;
 
         self.since_check = self.since_check.saturating_add(1);
         let taken = sample.taken.as_nanos() as u64;
-        let interval = shared.check_interval_ns.load(Ordering::Relaxed);
+        let interval = self.options.check_interval.as_nanos() as u64;
         let elapsed = taken.saturating_sub(self.checked_ns);
         if self.recheck
             || elapsed >= interval
@@ -217,17 +195,21 @@ impl Reader {
                     || elapsed >= interval.saturating_mul(u64::from(INTERVALS_A_CHECK)))
         {
             self.check_lines(kernel, false)?;
-            plan = self.current_plan(kernel);
             // Values that were collected before a line was found to differ cannot be trusted.
-            let from_text = self.needs_text(kernel, &plan, want);
-            self.read_texts(from_text, sample)?;
-            self.overlay(&plan, want - from_text, forks_known, sample)?;
+            let from_text = self.needs_text(kernel, want);
+            self.read_texts(Some(kernel), from_text, sample)?;
+            self.overlay(kernel, want - from_text, forks_known, sample)?;
         }
         Ok(())
     }
 
     /// Reads files of the kernel.
-    fn read_texts(&mut self, want: Want, sample: &mut Sample) -> Result<(), Error> {
+    fn read_texts(
+        &mut self,
+        kernel: Option<&mut Kernel>,
+        want: Want,
+        sample: &mut Sample,
+    ) -> Result<(), Error> {
         if want.is_empty() {
             return Ok(());
         }
@@ -235,7 +217,7 @@ impl Reader {
         if want.contains(Want::STAT) {
             self.irqs_generation = 0;
             sample.irqs_taken = sample.taken;
-            sample.stat.parse_into(self.stat_file()?)?;
+            sample.stat.parse_into(self.stat_file(kernel)?)?;
         }
         if want.contains(Want::VMSTAT) {
             sample.vmstat.parse_into(self.vmstat_file()?)?;
@@ -246,14 +228,17 @@ impl Reader {
     /// Reads the kernel's memory, and nothing else, into `to`.
     fn gather(
         &mut self,
-        kernel: &Kernel,
-        plan: &Plan,
+        kernel: &mut Kernel,
         want: Want,
         irqs: Irqs,
         to: &mut Sample,
     ) -> Result<Gathered, Error> {
-        let mut state = lock(&kernel.slots[self.slot]);
-        let SlotState { slot, descriptors } = &mut *state;
+        let Kernel {
+            object,
+            descriptors,
+            plan,
+            ..
+        } = kernel;
         let intr_from_text = plan.stat[plan.stat_line(StatLine::Intr)].is_from_text();
         let wants_stat = want.contains(Want::STAT);
         let wants_irqs = wants_stat && irqs != Irqs::Keep && !intr_from_text;
@@ -272,19 +257,17 @@ impl Reader {
                 run.scalars_wanted |= plan.routes.scalars & Scalar::VM;
             }
             if wants_irqs {
-                if !descriptors.is_listed() && !descriptors.list(slot)? {
+                if !descriptors.is_listed() && !descriptors.list(object)? {
                     return Ok(Gathered::NoIrqs);
                 }
                 descriptors.prepare(&mut run, irqs == Irqs::Each);
-                if irqs == Irqs::Exact
-                    && self.shared.stat_irqs_latency_ns.load(Ordering::Relaxed) > 0
-                {
+                if irqs == Irqs::Exact && !self.options.stat_irqs_latency.is_zero() {
                     read_ns = clock::monotonic_ns();
                 }
             }
-            let run = slot.collect(run)?;
-            let stale = wants_irqs && descriptors.take(slot, &run) == Outcome::Stale;
-            let torn = wants_stat && slot.cpus().iter().any(|cpu| cpu.torn != 0);
+            let run = object.collect(run)?;
+            let stale = wants_irqs && descriptors.take(object, &run) == Outcome::Stale;
+            let torn = wants_stat && object.cpus().iter().any(|cpu| cpu.torn != 0);
             if attempts >= 8 && stale {
                 return Ok(Gathered::NoIrqs);
             }
@@ -294,11 +277,11 @@ impl Reader {
         };
         to.taken = Duration::from_nanos(run.taken_ns);
         if wants_stat {
-            let states = slot.cpus().iter().map(|cpu| cpu.hotplug_state);
+            let states = object.cpus().iter().map(|cpu| cpu.hotplug_state);
             if plan.routes.has_hotplug && !states.eq(plan.routes.hotplug.iter().copied()) {
                 return Ok(Gathered::Hotplug);
             }
-            forks_known = gather::stat(&mut to.stat, slot, &run, &plan.routes, &plan.known);
+            forks_known = gather::stat(&mut to.stat, object, &run, &plan.routes, &plan.known);
         }
         if wants_irqs {
             if descriptors
@@ -341,7 +324,7 @@ impl Reader {
             let values = &mut to.vmstat.values;
             gather::vmstat(
                 values,
-                slot,
+                object,
                 &plan.routes,
                 groups,
                 plan.names.len(),
@@ -364,9 +347,8 @@ impl Reader {
                 }
             }
         }
-        drop(state);
         #[cfg(test)]
-        if let Some(line) = self.shared.disagree {
+        if let Some(line) = self.options.disagree {
             distort(line, plan, to);
         }
         Ok(if forks_known {
@@ -379,7 +361,7 @@ impl Reader {
 
 /// Makes a line wrong, to test that the comparison finds it.
 #[cfg(test)]
-fn distort(line: &str, plan: &Plan, sample: &mut Sample) {
+fn distort(line: &str, plan: &super::plan::Plan, sample: &mut Sample) {
     let stat = &mut sample.stat;
     match line {
         "cpu" => stat.total.ns[0] += 1 << 40,

@@ -1,15 +1,12 @@
 //! Finds the counters on this machine: by symbols if their addresses are shown, otherwise by structures.
 
-use std::{
-    fs::File,
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::fs::File;
 
 use super::{
     Error, arch, cpus,
     kinds::{Group, Groups, Scalar, int_of},
     layout::{Block, Config, Located, MAX_NODES, NUMA_EVENTS, Place, Run, SCALARS},
-    object::{Loads, Object, Shape, Slot},
+    object::{Loads, Object, Shape},
     report::Route,
     symbols::Symbols,
     types,
@@ -62,20 +59,12 @@ pub(super) struct Survey {
     nodes: u32,
     pub(super) shape: Shape,
     /// Raised whenever the addresses are found again.
-    generation: AtomicU32,
+    generation: u32,
 }
-
-/// Memory for slots: readers without their own slot share one.
-const SLOT_MEMORY: u64 = 32 << 20;
 
 impl Survey {
     /// `irqs`: columns of the interrupts' row; `names`: names in `/proc/vmstat`.
-    pub(super) fn new(
-        irqs: usize,
-        names: &Names,
-        readers: u32,
-        use_symbols: bool,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(irqs: usize, names: &Names, use_symbols: bool) -> Result<Self, Error> {
         let read = |path| move |source| Error::Read { path, source };
         // Check this before anything expensive is done in vain.
         may_load()?;
@@ -100,9 +89,8 @@ impl Survey {
                 .max(groups.node)
                 .max(NUMA_EVENTS as usize + groups.events)
         });
-        let mut shape = Shape {
+        let shape = Shape {
             cpus: possible.last().map_or(1, |last| last + 1),
-            slots: 1,
             // hot-plugged devices bring interrupts; beyond this the row comes from the text
             max_irqs: (irqs as u32 * 2).max(256),
             max_hot: 1024,
@@ -111,8 +99,6 @@ impl Survey {
             zones: nodes * max_zones.max(1),
             arch_bytes: arch_bytes.min(4 * super::layout::ARCH_WORDS as u32),
         };
-        shape.slots =
-            (SLOT_MEMORY / shape.slot_bytes().max(1)).clamp(1, u64::from(readers.max(1))) as u32;
         Ok(Self {
             types,
             symbols,
@@ -121,7 +107,7 @@ impl Survey {
             max_zones,
             nodes,
             shape,
-            generation: AtomicU32::new(1),
+            generation: 0,
         })
     }
 
@@ -144,27 +130,30 @@ impl Survey {
     }
 
     /// Finds everything, and writes the addresses where the programs read them.
-    pub(super) fn resolve(&self, slot: &mut Slot, irq_dir: Option<&File>) -> Result<Routes, Error> {
-        let object = std::sync::Arc::clone(slot.object());
+    pub(super) fn resolve(
+        &mut self,
+        object: &mut Object,
+        irq_dir: Option<&File>,
+    ) -> Result<Routes, Error> {
+        self.generation += 1;
         let located = object.locate(irq_dir.as_ref())?;
         let mut config = Config {
             cpus: self.shape.cpus,
             max_irqs: self.shape.max_irqs,
             max_hot: self.shape.max_hot,
-            row_count: self.shape.rows(),
-            generation: self.generation.fetch_add(1, Ordering::Relaxed),
+            generation: self.generation,
             ..Config::default()
         };
         let online = cpus::online().map_err(|source| Error::Read {
             path: "/sys/devices/system/cpu/online",
             source,
         })?;
-        self.place_cpus(slot, &mut config, &located, &online)?;
+        self.place_cpus(object, &mut config, &located, &online)?;
 
         let mut blocks = Vec::new();
         let mut vm_route = Route::Structure;
         if let Some(groups) = self.groups {
-            let zones = self.find_zones(slot, &mut config, groups, &mut blocks)?;
+            let zones = self.find_zones(object, &mut config, groups, &mut blocks)?;
             config.zones = zones.len() as u32;
             for (index, pointer) in (0..).zip(zones) {
                 object.set_zonestat(index, pointer);
@@ -221,14 +210,14 @@ impl Survey {
         config.irq_dir = located.irq_dir;
         object.set_config(config);
 
-        let run = slot.collect(Run {
+        let run = object.collect(Run {
             want: super::layout::WANT_STAT,
             ..Run::default()
         })?;
         debug_assert_eq!(run.faults, 0, "a place cannot be read");
         Ok(Routes {
             possible: self.possible.clone(),
-            hotplug: slot.cpus().iter().map(|cpu| cpu.hotplug_state).collect(),
+            hotplug: object.cpus().iter().map(|cpu| cpu.hotplug_state).collect(),
             has_hotplug: self.percpu("cpuhp_state").is_some(),
             online,
             times: self.times(),
@@ -280,13 +269,12 @@ impl Survey {
     /// which confirms it.
     fn place_cpus(
         &self,
-        slot: &mut Slot,
+        object: &mut Object,
         config: &mut Config,
         located: &Located,
         online: &[u32],
     ) -> Result<(), Error> {
         let missing = |what| move || Error::NotFound { what };
-        let object = std::sync::Arc::clone(slot.object());
         let queue = self
             .percpu("runqueues")
             .ok_or_else(missing("the run queues' place in the kernel's types"))?;
@@ -335,7 +323,7 @@ impl Survey {
             .iter()
             .map(|&cpu| base(cpu) + u64::from(queue.offset) + u64::from(cpu_offset))
             .collect();
-        for (&cpu, word) in self.possible.iter().zip(peek(slot, config, &queues)?) {
+        for (&cpu, word) in self.possible.iter().zip(peek(object, config, &queues)?) {
             if int_of(word) != cpu {
                 return Err(Error::NotFound {
                     what: "the run queue of every CPU",
@@ -356,7 +344,7 @@ impl Survey {
     /// The populated zones' per-CPU counters; and, for the structural route, every zone's and node's own.
     fn find_zones(
         &self,
-        slot: &mut Slot,
+        object: &mut Object,
         config: &mut Config,
         groups: Groups,
         blocks: &mut Vec<(Group, Block)>,
@@ -377,7 +365,6 @@ impl Survey {
         else {
             return Ok(Vec::new());
         };
-        let object = std::sync::Arc::clone(slot.object());
         let mut found = object.find_nodes()?;
         for _ in 0..8 {
             if found.walk_closed != 0 {
@@ -386,7 +373,8 @@ impl Survey {
             found = object.find_nodes()?;
         }
         let mut pointers = Vec::new();
-        for node in (0..found.nodes.min(self.nodes)).map(|index| object.node(index)) {
+        for index in 0..found.nodes.min(self.nodes) {
+            let node = object.node(index);
             let zones: Vec<u64> = (0..u64::from(self.max_zones))
                 .map(|zone| node + node_zones + zone * zone_size)
                 .collect();
@@ -396,7 +384,7 @@ impl Survey {
                 .collect();
             for (zone, fields) in zones
                 .iter()
-                .zip(peek(slot, config, &fields)?.chunks_exact(2))
+                .zip(peek(object, config, &fields)?.chunks_exact(2))
             {
                 if fields[0] == 0 {
                     continue;
@@ -439,14 +427,14 @@ impl Survey {
 
 /// Reads 64-bit words of the kernel's memory. It uses the scalars of the configuration, which are free before
 /// they are set.
-fn peek(slot: &mut Slot, config: &mut Config, addresses: &[u64]) -> Result<Vec<u64>, Error> {
+fn peek(object: &mut Object, config: &mut Config, addresses: &[u64]) -> Result<Vec<u64>, Error> {
     let mut words = Vec::with_capacity(addresses.len());
     for chunk in addresses.chunks(SCALARS) {
         config.scalars = [0; SCALARS];
         config.scalars[..chunk.len()].copy_from_slice(chunk);
-        slot.object().set_config(*config);
+        object.set_config(*config);
         let wanted = (1_u32 << chunk.len()) - 1;
-        let run = slot.collect(Run {
+        let run = object.collect(Run {
             scalars_wanted: wanted,
             ..Run::default()
         })?;

@@ -1,15 +1,10 @@
 //! The kernel's symbols, if it shows the addresses of its data: with `CONFIG_KALLSYMS_ALL=y`, to a reader who may see
 //! addresses.
 
-use std::{
-    collections::HashMap,
-    fs::File,
-    io::{BufRead, BufReader},
-    os::fd::AsFd,
-};
+use std::{collections::HashMap, os::fd::AsFd};
 
 use crate::{
-    base::{error::Error, proc_root},
+    base::error::Error,
     kernel::{KernelTypes, Loader, ObjectFile, object_file, run},
 };
 
@@ -44,10 +39,11 @@ const NAME_SIZE: usize = 64;
 pub(super) struct Symbols(HashMap<&'static str, u64>);
 
 impl Symbols {
-    /// Asks the kernel for each name; if that is not possible, reads all symbols.
+    /// Asks the kernel for each name. A kernel that cannot answer (before 5.16) also lacks `bpf_loop()`, which the programs of
+    /// the counters need.
     pub(super) fn load() -> Self {
         let wanted: Vec<_> = IMAGE.iter().chain(WANTED).copied().collect();
-        ask(&wanted).map_or_else(|_| Self::read(), Self::from_image)
+        ask(&wanted).map_or_else(|_| Self::default(), Self::from_image)
     }
 
     /// Keeps the symbols in the kernel's own image. If its end is hidden, all data are.
@@ -57,43 +53,6 @@ impl Symbols {
             (Some(from), Some(to)) => (from..to).contains(address) || *address < HIGHEST_OFFSET,
             _ => false,
         });
-        Self(found)
-    }
-
-    /// Reads `/proc/kallsyms`, which has several megabytes. A symbol that exists twice is absent, too.
-    fn read() -> Self {
-        match File::open(proc_root::path("/proc/kallsyms")) {
-            Ok(file) => Self::parse(BufReader::with_capacity(1 << 18, file)),
-            Err(_) => Self::default(),
-        }
-    }
-
-    fn parse(mut text: impl BufRead) -> Self {
-        let mut found = HashMap::new();
-        let mut twice = Vec::new();
-        let mut line = Vec::new();
-        while text
-            .read_until(b'\n', &mut line)
-            .is_ok_and(|length| length > 0)
-        {
-            // "ffffffff8120b050 T name", and "\t[module]" after a module's own
-            let mut words = line.trim_ascii_end().split(|&byte| byte == b' ');
-            let address = words.next().and_then(|word| std::str::from_utf8(word).ok());
-            let address = address
-                .and_then(|word| u64::from_str_radix(word, 16).ok())
-                .unwrap_or(0);
-            let name = words.nth(1).unwrap_or_default();
-            if let Some(&name) = WANTED.iter().find(|wanted| wanted.as_bytes() == name)
-                && address != 0
-                && found.insert(name, address).is_some()
-            {
-                twice.push(name);
-            }
-            line.clear();
-        }
-        for name in twice {
-            found.remove(name);
-        }
         Self(found)
     }
 
@@ -169,18 +128,5 @@ mod tests {
             });
             assert_eq!(asked.get(name).copied(), printed, "{name}");
         }
-    }
-
-    #[test]
-    fn hidden_doubled_and_foreign_symbols_are_absent() {
-        let symbols = Symbols::parse(
-            &b"0000000000000000 D total_forks\nffffffff82000000 D runqueues\nffffffff82000010 D irq_err_count\n\
-              ffffffff82000020 b irq_err_count\nffffffff82000030 D totalreserve_pages\t[other]\nffffffff82000040 d vm_dirty_ratio\n"[..],
-        );
-        assert_eq!(symbols.get("total_forks"), None);
-        assert_eq!(symbols.get("irq_err_count"), None);
-        assert_eq!(symbols.get("totalreserve_pages"), None);
-        assert_eq!(symbols.get("runqueues"), Some(0xffff_ffff_8200_0000));
-        assert_eq!(symbols.get("vm_dirty_ratio"), Some(0xffff_ffff_8200_0040));
     }
 }

@@ -43,15 +43,14 @@ fn is_gauge(line: &str) -> bool {
 }
 
 /// Checks that every line of ours is between the kernel's before and after it.
-fn agrees(counters: &Counters, file: MachineFile) {
+fn agrees(counters: &mut Counters, file: MachineFile) {
     const ROUNDS: usize = 20;
     let _alone = alone();
-    let mut reader = counters.reader();
     let kernel = || std::fs::read_to_string(file.path()).expect("it reads");
     let mut outside: HashMap<String, usize> = HashMap::new();
     for _ in 0..ROUNDS {
         let before = kernel();
-        let ours = reader.text(file).expect("it reads");
+        let ours = counters.text(file).expect("it reads");
         let ours = String::from_utf8(ours.to_vec()).expect("it is text");
         let after = kernel();
         let [before, ours, after] =
@@ -101,7 +100,7 @@ fn is_between(before: &str, ours: &str, after: &str) -> bool {
 
 #[test]
 fn without_bpf_the_files_serve() {
-    let counters = Options::new().bpf(false).open().expect("it opens");
+    let mut counters = Options::new().bpf(false).open().expect("it opens");
     assert!(matches!(counters.unavailable(), Some(Error::NotAsked)));
     let report = counters.report();
     assert!(!report.latency_knob && report.lines.len() > 100);
@@ -115,10 +114,9 @@ fn without_bpf_the_files_serve() {
         MachineFile::Vmstat,
         MachineFile::Softirqs,
     ] {
-        agrees(&counters, file);
+        agrees(&mut counters, file);
     }
-    let mut reader = counters.reader();
-    let sample = reader
+    let sample = counters
         .collect(Want::STAT | Want::VMSTAT)
         .expect("it collects");
     assert!(!sample.stat.cpus.is_empty() && sample.vm("pgfault").is_some());
@@ -135,7 +133,7 @@ fn without_privileges_the_files_serve_and_the_reason_is_kept() {
             inheritable: CapabilitySet::empty(),
         };
         set_capabilities(None, none).expect("capabilities can always be given up");
-        let counters = Options::new().open().expect("it opens");
+        let mut counters = Options::new().open().expect("it opens");
         let reason = counters
             .unavailable()
             .expect("nobody may load programs without capabilities");
@@ -152,15 +150,15 @@ fn without_privileges_the_files_serve_and_the_reason_is_kept() {
                 .unavailable
                 .is_some_and(|reason| reason.contains("cap_bpf"))
         );
-        agrees(&counters, MachineFile::Stat);
-        agrees(&counters, MachineFile::Vmstat);
+        agrees(&mut counters, MachineFile::Stat);
+        agrees(&mut counters, MachineFile::Vmstat);
     });
     done.join().expect("the thread ends well");
 }
 
 #[test]
 fn without_symbols_structures_lead_everywhere() {
-    let Some(counters) = open(without_symbols()) else {
+    let Some(mut counters) = open(without_symbols()) else {
         return;
     };
     assert!(!counters.report().symbols);
@@ -171,8 +169,8 @@ fn without_symbols_structures_lead_everywhere() {
         route(&counters, "nr_dirty_threshold"),
         Route::Text(WhyText::Computed)
     );
-    agrees(&counters, MachineFile::Stat);
-    agrees(&counters, MachineFile::Vmstat);
+    agrees(&mut counters, MachineFile::Stat);
+    agrees(&mut counters, MachineFile::Vmstat);
 }
 
 #[test]
@@ -187,7 +185,7 @@ fn a_line_that_disagrees_comes_from_the_text_from_then_on() {
         ("nr_free_pages", MachineFile::Vmstat),
         ("numa_hit", MachineFile::Vmstat),
     ] {
-        let Some(counters) = open(Options {
+        let Some(mut counters) = open(Options {
             disagree: Some(name),
             ..Options::new()
         }) else {
@@ -205,7 +203,7 @@ fn a_line_that_disagrees_comes_from_the_text_from_then_on() {
             line.route == Route::Text(WhyText::Disagreed) && line.name != name && !is_gauge
         });
         assert_eq!(others.count(), 0, "only {name} is given up");
-        agrees(&counters, file);
+        agrees(&mut counters, file);
     }
 }
 
@@ -216,15 +214,14 @@ fn one_line_from_the_text_brings_all_others_so_that_nothing_is_paid_twice() {
         disagree: Some("ctxt"),
         ..Options::new()
     };
-    let counters = options.open().expect("it opens");
+    let mut counters = options.open().expect("it opens");
     assert!(!counters.report().latency_knob, "it has nothing to save");
-    let mut reader = counters.reader();
-    let before = reader.shortcuts();
-    let sample = reader.collect(Want::STAT).expect("it collects").clone();
+    let before = counters.shortcuts();
+    let sample = counters.collect(Want::STAT).expect("it collects").clone();
     assert!(sample.stat.ctxt > 0 && sample.stat.processes > 0);
-    reader.stat().expect("it reads");
-    assert_eq!(reader.shortcuts(), before, "BPF has counted interrupts");
-    agrees(&counters, MachineFile::Stat);
+    counters.stat().expect("it reads");
+    assert_eq!(counters.shortcuts(), before, "BPF has counted interrupts");
+    agrees(&mut counters, MachineFile::Stat);
 }
 
 #[test]
@@ -235,8 +232,7 @@ fn forks_are_certain_beside_a_process_that_forks_all_the_time() {
         .args(["-c", "while :; do (:); done"])
         .spawn()
         .expect("there is a shell");
-    let counters = without_symbols().open().expect("it opens");
-    let mut reader = counters.reader();
+    let mut counters = without_symbols().open().expect("it opens");
     let number = || {
         let text = std::fs::read("/proc/stat").expect("it reads");
         let parsed = crate::text::machine_stat::MachineStat::parse(&text);
@@ -244,12 +240,12 @@ fn forks_are_certain_beside_a_process_that_forks_all_the_time() {
     };
     let (mut by_bpf, mut outside) = (0, Vec::new());
     for _ in 0..200 {
-        let earlier = reader.shortcuts();
+        let earlier = counters.shortcuts();
         let before = number();
-        let sample = reader.collect(Want::STAT).expect("it collects");
+        let sample = counters.collect(Want::STAT).expect("it collects");
         let ours = sample.stat.processes;
         let after = number();
-        by_bpf += u32::from(reader.shortcuts() != earlier);
+        by_bpf += u32::from(counters.shortcuts() != earlier);
         // Some may be on their way, or preempted there.
         if ours + 64 < before || ours > after {
             outside.push([before, ours, after]);
@@ -263,16 +259,15 @@ fn forks_are_certain_beside_a_process_that_forks_all_the_time() {
 
 #[test]
 fn checks_go_on() {
-    let Some(counters) = open(Options {
+    let Some(mut counters) = open(Options {
         check_interval: Duration::from_millis(1),
         ..Options::new()
     }) else {
         return;
     };
     let before = counters.report().checks;
-    let mut reader = counters.reader();
     wait_until("a check by itself", || {
-        reader.collect(Want::STAT).expect("it collects");
+        counters.collect(Want::STAT).expect("it collects");
         counters.report().checks > before
     });
 }

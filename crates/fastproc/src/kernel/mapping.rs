@@ -8,8 +8,8 @@ use crate::base::{mapping, plain::Plain};
 
 /// The memory of a `BPF_F_MMAPABLE` array map.
 ///
-/// If one owner holds it, [`as_slice`](Self::as_slice) is safe: the kernel writes only while one of our programs
-/// runs, and every run takes `&mut` of the owner. If several share it, each access says why it is safe.
+/// [`as_slice`](Self::as_slice) is safe: the kernel writes only while one of our programs runs, and every run takes `&mut` of
+/// the owner. What a program may write at any time is read by [`load`](Self::load).
 #[derive(Debug)]
 pub(crate) struct Mapping<T: Plain> {
     start: NonNull<T>,
@@ -19,7 +19,7 @@ pub(crate) struct Mapping<T: Plain> {
 
 // SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
 unsafe impl<T: Plain> Send for Mapping<T> {}
-// SAFETY: through `&Mapping` it is read only, or as each access says.
+// SAFETY: through `&Mapping` it is read only, or by volatile accesses.
 unsafe impl<T: Plain> Sync for Mapping<T> {}
 
 impl<T: Plain> Mapping<T> {
@@ -37,37 +37,13 @@ impl<T: Plain> Mapping<T> {
     /// All elements.
     pub(crate) fn as_slice(&self) -> &[T] {
         // SAFETY: `new` mapped `len` elements; any bytes are a valid `T`; nobody writes while `&self` is held.
-        unsafe { self.slice(0, self.len) }
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
     /// All elements, mutable.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as for `as_slice`; `&mut self` makes this the only reference.
-        unsafe { self.slice_mut(0, self.len) }
-    }
-
-    /// Elements that nothing writes while the slice lives.
-    ///
-    /// # Safety
-    /// No program that writes these elements may run, and nothing else may change them, until the slice is gone.
-    pub(crate) unsafe fn slice(&self, first: usize, count: usize) -> &[T] {
-        assert!(first + count <= self.len, "beyond the map");
-        // SAFETY: within the mapping, which outlives `&self`; any bytes are a valid `T`; the caller keeps writers away.
-        unsafe { slice::from_raw_parts(self.start.as_ptr().add(first), count) }
-    }
-
-    /// Elements that nothing else reads or writes while the slice lives.
-    ///
-    /// # Safety
-    /// As for [`slice`](Self::slice), and there may be no other slice of these elements.
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "slots are disjoint parts of one mapping; each has one owner"
-    )]
-    pub(crate) unsafe fn slice_mut(&self, first: usize, count: usize) -> &mut [T] {
-        assert!(first + count <= self.len, "beyond the map");
-        // SAFETY: as above, and only the caller has them.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr().add(first), count) }
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
     /// A copy of one element, which a program may be writing.

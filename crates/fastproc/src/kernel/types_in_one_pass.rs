@@ -336,7 +336,7 @@ mod tests {
             });
             let size = structure.as_ref().map(|found| found.size() as u32);
             assert_eq!(ours.size(name), size, "{name}");
-            for member in structure.iter().flat_map(|found| found.iter()) {
+            for member in structure.iter().flat_map(Composite::iter) {
                 let name_of = member.name.and_then(|name| name.to_str());
                 let name_of = name_of.filter(|name| !name.is_empty());
                 if let (Some(member_name), MemberAttr::Normal { offset }) = (name_of, member.attr) {

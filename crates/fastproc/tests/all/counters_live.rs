@@ -31,15 +31,12 @@ pub fn exact() -> Options {
 
 #[test]
 fn the_typed_values_are_the_texts() {
-    let Some(counters) = open(exact()) else {
+    let Some(mut counters) = open(exact()) else {
         return;
     };
-    let mut reader = counters.reader();
-    let (stat, vmstat) = reader
-        .stat_and_vmstat()
-        .map(|(stat, vmstat)| (stat.to_vec(), vmstat.to_vec()))
-        .expect("both");
-    let sample = reader.sample();
+    let vmstat = counters.vmstat().expect("it reads").to_vec();
+    let stat = counters.stat().expect("it reads").to_vec();
+    let sample = counters.sample();
     let parsed = MachineStat::parse(&stat).expect("our text parses");
     assert_eq!(parsed.irqs, sample.stat.irqs);
     assert_eq!(parsed.cpus.len(), sample.stat.cpus.len());
@@ -52,13 +49,13 @@ fn the_typed_values_are_the_texts() {
         sample.vmstat
     );
 
-    let earlier = reader
+    let earlier = counters
         .collect(Want::STAT | Want::VMSTAT)
         .expect("it collects")
         .clone();
     wait_until("a tick, a switch and an interrupt", || {
         std::hint::black_box(vec![0_u8; 1 << 16]);
-        let later = reader
+        let later = counters
             .collect(Want::STAT | Want::VMSTAT)
             .expect("it collects");
         let change = later.since(&earlier);
@@ -69,7 +66,7 @@ fn the_typed_values_are_the_texts() {
         thread::sleep(Duration::from_millis(1));
         change.ctxt() > 0 && change.intr() > 0
     });
-    let later = reader.sample();
+    let later = counters.sample();
     let change = later.since(&earlier);
     assert!(change.elapsed() > Duration::ZERO);
     assert!(change.busy() > 0.0);
@@ -93,18 +90,18 @@ fn a_mount_is_noticed() {
         assert!(status.success(), "it failed there");
         return;
     }
-    let mut reader = exact().bpf(false).open().expect("it opens").reader();
-    let before = reader.text(MachineFile::Mtab).expect("it reads").to_vec();
+    let mut counters = exact().bpf(false).open().expect("it opens");
+    let before = counters.text(MachineFile::Mtab).expect("it reads").to_vec();
     for _ in 0..3 {
-        assert_eq!(reader.text(MachineFile::Mtab).expect("it reads"), before);
+        assert_eq!(counters.text(MachineFile::Mtab).expect("it reads"), before);
     }
     let directory = Folder::new("mount");
     let flags = rustix::mount::MountFlags::empty();
     rustix::mount::mount("fastproc-test", &*directory, "tmpfs", flags, None)
         .expect("a tmpfs can be mounted");
-    let after = reader.text(MachineFile::Mtab).expect("it reads").to_vec();
+    let after = counters.text(MachineFile::Mtab).expect("it reads").to_vec();
     rustix::mount::unmount(&*directory, rustix::mount::UnmountFlags::empty())
         .expect("it can be unmounted");
     assert!(String::from_utf8_lossy(&after).contains("fastproc-test"));
-    assert_eq!(reader.text(MachineFile::Mtab).expect("it reads"), before);
+    assert_eq!(counters.text(MachineFile::Mtab).expect("it reads"), before);
 }

@@ -186,15 +186,12 @@ fn few_descriptors(limit: u64) {
     let mut collector = Collector::builder().open().expect("one of them serves");
     collector.snapshot().expect("one of them serves");
     drop(collector);
-    let machine = Counters::open().expect("the files serve");
+    let mut machine = Counters::open().expect("the files serve");
     if let Some(reason) = machine.unavailable() {
         let named = matches!(reason, counters::Error::Bpf(Error::Descriptors { .. }));
         assert!(named, "{reason:?}");
     }
-    machine
-        .reader()
-        .collect(Want::STAT)
-        .expect("the files serve");
+    machine.collect(Want::STAT).expect("the files serve");
 }
 
 #[test]
@@ -335,16 +332,15 @@ fn fork_beside_open_sources() {
             .expect("the parent goes on");
         ends > 0
     });
-    let machine = Counters::open().expect("it opens");
-    let mut reader = machine.reader();
-    reader.collect(Want::STAT).expect("it is read");
+    let mut machine = Counters::open().expect("it opens");
+    machine.collect(Want::STAT).expect("it is read");
     forked(|| {
         matches!(
-            reader.collect(Want::STAT),
+            machine.collect(Want::STAT),
             Err(counters::Error::Bpf(Error::Forked))
-        ) && matches!(reader.stat(), Err(counters::Error::Bpf(Error::Forked)))
+        ) && matches!(machine.stat(), Err(counters::Error::Bpf(Error::Forked)))
     });
-    reader.collect(Want::STAT).expect("the parent goes on");
+    machine.collect(Want::STAT).expect("the parent goes on");
 }
 
 #[test]

@@ -1,15 +1,13 @@
 //! What comes from the kernel's text, and the reading of it.
 
-use std::sync::{Arc, atomic::Ordering};
-
 use super::Reader;
 use crate::{
     counters::{
         Error, MachineFile, Want, clock,
         layout::Run,
+        plan::{Kernel, Plan},
         report::Route,
         sample::Sample,
-        shared::{Kernel, Plan, lock},
         trust::StatLine,
     },
     text::machine_stat::MachineStat,
@@ -18,16 +16,14 @@ use crate::{
 impl Reader {
     /// What must be read from the text now. A text costs the same for one line as for all, so if any line needs it, all
     /// lines come from it.
-    pub(super) fn needs_text(&self, kernel: &Kernel, plan: &Plan, want: Want) -> Want {
-        if self.shared.line_by_line {
+    pub(super) fn needs_text(&self, kernel: &Kernel, want: Want) -> Want {
+        let plan = &kernel.plan;
+        if self.options.line_by_line {
             return want & plan.from_text.whole;
         }
         let mut from_text = want & plan.from_text.partly;
         let forks = plan.stat[plan.stat_line(StatLine::Processes)].route;
-        if want.contains(Want::STAT)
-            && forks == Route::Tracepoint
-            && kernel.object.forks().total().is_none()
-        {
+        if want.contains(Want::STAT) && forks == Route::Tracepoint && kernel.object.lacks_forks() {
             from_text |= Want::STAT;
         }
         if want.contains(Want::VMSTAT) && self.are_computed_lines_due(plan) {
@@ -37,7 +33,7 @@ impl Reader {
     }
 
     fn are_computed_lines_due(&self, plan: &Plan) -> bool {
-        let latency = self.shared.text_latency_ns.load(Ordering::Relaxed);
+        let latency = self.options.text_latency.as_nanos() as u64;
         let age = clock::monotonic_ns().saturating_sub(self.text_vmstat_ns);
         !plan.from_text.computed.is_empty() && (self.text_vmstat_ns == 0 || age >= latency)
     }
@@ -45,14 +41,19 @@ impl Reader {
     /// Replaces the lines that come from the text.
     pub(super) fn overlay(
         &mut self,
-        plan: &Plan,
+        kernel: &mut Kernel,
         want: Want,
         forks_known: bool,
         sample: &mut Sample,
     ) -> Result<(), Error> {
+        let plan = &kernel.plan;
         let unproven = (!forks_known).then(|| plan.stat_line(StatLine::Processes));
-        if unproven.is_some() || want.contains(Want::STAT) && !plan.from_text.stat.is_empty() {
-            self.read_stat(None)?;
+        let wants_stat = want.contains(Want::STAT) && !plan.from_text.stat.is_empty();
+        if unproven.is_some() || wants_stat {
+            self.read_stat(kernel, false)?;
+        }
+        let plan = &kernel.plan;
+        if unproven.is_some() || wants_stat {
             let text = &self.text_stat;
             if text.cpus.len() == sample.stat.cpus.len() {
                 for &line in plan.from_text.stat.iter().chain(&unproven) {
@@ -113,12 +114,8 @@ impl Reader {
     }
 
     /// Reads `/proc/stat`. If the number of forks is not certain, this may make it so.
-    pub(super) fn stat_file(&mut self) -> Result<&[u8], Error> {
-        let shared = Arc::clone(&self.shared);
-        let counted = shared.kernel.as_ref().filter(|kernel| {
-            kernel.object.counts_forks() && kernel.object.forks().total().is_none()
-        });
-        if let Some(kernel) = counted {
+    pub(super) fn stat_file(&mut self, kernel: Option<&mut Kernel>) -> Result<&[u8], Error> {
+        if let Some(kernel) = kernel.filter(|kernel| kernel.object.lacks_forks()) {
             self.learn_forks(kernel)?;
             return Ok(self.kept(MachineFile::Stat).text());
         }
@@ -126,26 +123,24 @@ impl Reader {
     }
 
     /// Reads `/proc/stat` between two counts of the forks, and compares.
-    fn learn_forks(&mut self, kernel: &Kernel) -> Result<(), Error> {
-        let forks = kernel.object.forks();
-        let before = forks.count();
+    fn learn_forks(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
+        let object = &mut kernel.object;
+        let before = object.forks().count();
         let text = self.kept(MachineFile::Stat).read()?;
         if let Some(processes) = processes(text) {
             // The machine's clock, which no time namespace shifts.
-            let now_ns = lock(&kernel.slots[self.slot])
-                .slot
-                .collect(Run::default())?
-                .taken_ns;
-            forks.learn(before, processes, now_ns);
+            let now_ns = object.collect(Run::default())?.taken_ns;
+            object.forks().learn(before, processes, now_ns);
         }
         Ok(())
     }
 
-    /// Reads and parses `/proc/stat`. With `learn`, also compares the number of forks if it is certain.
-    pub(super) fn read_stat(&mut self, learn: Option<&Kernel>) -> Result<(), Error> {
-        match learn {
-            Some(kernel) => self.learn_forks(kernel)?,
-            None => drop(self.stat_file()?),
+    /// Reads and parses `/proc/stat`. With `learns`, also compares the number of forks if it is certain.
+    pub(super) fn read_stat(&mut self, kernel: &mut Kernel, learns: bool) -> Result<(), Error> {
+        if learns {
+            self.learn_forks(kernel)?;
+        } else {
+            self.stat_file(Some(kernel))?;
         }
         let mut parsed = std::mem::take(&mut self.text_stat);
         let result = parsed.parse_into(self.kept(MachineFile::Stat).text());

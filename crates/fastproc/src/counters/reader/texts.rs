@@ -1,83 +1,42 @@
 //! The texts: rendered from our values, or read from the kernel's files.
 
-use std::sync::Arc;
-
 use super::Reader;
 use crate::{
-    counters::{Error, MachineFile, Want, kept_file::KeptFile},
+    counters::{Error, MachineFile, Want, kept_file::KeptFile, plan::Kernel},
     text::machine_stat::Moved,
 };
 
 impl Reader {
-    /// The text of `/proc/stat`, now.
-    pub fn stat(&mut self) -> Result<&[u8], Error> {
-        Ok(self.texts(Want::STAT)?.0)
-    }
-
-    /// The text of `/proc/vmstat`, now.
-    pub fn vmstat(&mut self) -> Result<&[u8], Error> {
-        Ok(self.texts(Want::VMSTAT)?.1)
-    }
-
-    /// The texts of `/proc/stat` and `/proc/vmstat`, from one collection.
-    pub fn stat_and_vmstat(&mut self) -> Result<(&[u8], &[u8]), Error> {
-        self.texts(Want::STAT | Want::VMSTAT)
-    }
-
-    /// The texts of `/proc/stat` and `/proc/vmstat`, of which those in `want` are of now.
-    fn texts(&mut self, want: Want) -> Result<(&[u8], &[u8]), Error> {
-        self.shared.check_process()?;
-        let shared = Arc::clone(&self.shared);
-        let from_text = match &shared.kernel {
-            Some(kernel) => {
-                let plan = self.current_plan(kernel);
-                self.needs_text(kernel, &plan, want)
+    /// The text of a file, now: computed if possible, otherwise read through a descriptor that stays open.
+    pub(in crate::counters) fn text(
+        &mut self,
+        mut kernel: Option<&mut Kernel>,
+        file: MachineFile,
+    ) -> Result<&[u8], Error> {
+        let want = match file {
+            MachineFile::Stat => Want::STAT,
+            MachineFile::Vmstat => Want::VMSTAT,
+            MachineFile::Mtab => {
+                let kept = self.kept(file);
+                kept.close();
+                return kept.read();
             }
-            None => want,
+            _ => return self.kept(file).read(),
         };
-        if from_text.contains(Want::STAT) {
-            self.stat_file()?;
-        }
-        if from_text.contains(Want::VMSTAT) {
-            self.vmstat_file()?;
-        }
-        let computed = want - from_text;
-        if !computed.is_empty() {
-            self.collect(computed)?;
-        }
-        if computed.contains(Want::STAT) {
-            self.render_stat();
-        }
-        if computed.contains(Want::VMSTAT) {
-            self.vmstat_text.render(&self.sample.vmstat);
-        }
-        let kept = |file| {
-            let mut files = self.files.iter();
-            let kept = files.find(|(known, _)| *known == file);
-            kept.map_or(&[][..], |(_, kept)| kept.text())
-        };
-        let stat = if from_text.contains(Want::STAT) {
-            kept(MachineFile::Stat)
-        } else {
-            self.stat_text.text()
-        };
-        let vmstat = if from_text.contains(Want::VMSTAT) {
-            kept(MachineFile::Vmstat)
-        } else {
-            self.vmstat_text.text()
-        };
-        Ok((stat, vmstat))
-    }
-
-    /// The text of any of the machine's files, now: computed if possible, otherwise read through a descriptor that
-    /// stays open. An absent file is an error with the kernel's error number.
-    pub fn text(&mut self, file: MachineFile) -> Result<&[u8], Error> {
-        self.shared.check_process()?;
-        match file {
-            MachineFile::Stat => self.stat(),
-            MachineFile::Vmstat => self.vmstat(),
-            MachineFile::Mtab => self.kept(file).read_watched(),
-            _ => self.kept(file).read(),
+        let is_computed = kernel
+            .as_deref()
+            .is_some_and(|kernel| self.needs_text(kernel, want).is_empty());
+        match (is_computed, file) {
+            (false, MachineFile::Stat) => self.stat_file(kernel),
+            (false, _) => self.vmstat_file(),
+            (true, MachineFile::Stat) => {
+                self.collect(kernel.as_deref_mut(), want)?;
+                Ok(self.render_stat())
+            }
+            (true, _) => {
+                self.collect(kernel, want)?;
+                Ok(self.vmstat_text.render(&self.sample.vmstat))
+            }
         }
     }
 

@@ -1,42 +1,22 @@
-//! The state that all readers of one [`Counters`](super::Counters) share: the loaded programs, the routes, and whether
-//! each line can be trusted. Readers keep the plan in use, and compare a version number to notice a newer one.
+//! The loaded programs, the routes, and whether each line can be trusted.
 
-use std::{
-    fs::File,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::fs::File;
 
 use super::{
     Error, Want,
     descriptors::Descriptors,
     gather::{self, DirtyLines, Known},
     kinds::Scalar,
-    object::{Object, Slot},
+    object::Object,
     report::{Report, Route, WhyText},
     routes::{Routes, Survey},
     trust::{Line, StatLine},
 };
 use crate::{base::timing, text::vmstat::Names};
 
-/// The lock of a panicking thread protects plain numbers, which are still valid.
-pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// One reader's records, or several readers' if there are more of them than slots.
-#[derive(Debug)]
-pub(super) struct SlotState {
-    pub(super) slot: Slot,
-    pub(super) descriptors: Descriptors,
-}
-
 /// The current source of each line.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    pub(super) version: u64,
     pub(super) routes: Routes,
     pub(super) known: Known,
     /// `cpu`, every `cpuN`, then [`StatLine::ALL`].
@@ -107,7 +87,6 @@ impl Plan {
         })();
         let stat = stat_lines(&routes, &[]);
         Self {
-            version: 0,
             from_text: FromText::of(&stat, &vmstat),
             stat,
             vmstat,
@@ -120,9 +99,18 @@ impl Plan {
         }
     }
 
+    /// Decides what must be read from the text, after the lines have changed.
+    pub(super) fn settle(&mut self) {
+        self.from_text = FromText::of(&self.stat, &self.vmstat);
+    }
+
     /// Renews the lines of `/proc/stat` for the CPUs that are online, keeping the results of each.
     pub(super) fn renew_stat_lines(&mut self) {
         self.stat = stat_lines(&self.routes, &self.stat);
+    }
+
+    pub(super) fn lines_mut(&mut self) -> impl Iterator<Item = &mut Line> {
+        self.stat.iter_mut().chain(&mut self.vmstat)
     }
 
     /// Whether any line seems wrong.
@@ -220,83 +208,44 @@ fn vmstat_lines(routes: &Routes, names: &Names) -> Vec<Line> {
 /// The BPF part, if it can be used.
 #[derive(Debug)]
 pub(super) struct Kernel {
-    pub(super) object: Arc<Object>,
-    pub(super) slots: Vec<Mutex<SlotState>>,
-    pub(super) survey: Survey,
-    pub(super) irq_dir: Option<File>,
-    plan: Mutex<Arc<Plan>>,
-    version: AtomicU64,
-    /// Held while a reader compares with the text. Other readers continue meanwhile.
-    pub(super) checking: Mutex<()>,
+    pub(super) object: Object,
+    pub(super) descriptors: Descriptors,
+    survey: Survey,
+    irq_dir: Option<File>,
+    pub(super) plan: Plan,
 }
 
 impl Kernel {
     /// Loads the programs, and finds everything. `known` comes from the texts.
     pub(super) fn open(
-        survey: Survey,
+        mut survey: Survey,
         names: Names,
         known: Known,
         irq_columns: usize,
     ) -> Result<Self, Error> {
         let irq_dir = File::open("/sys/kernel/irq").ok();
-        let (object, mut slots) = survey.load()?.into_slots();
+        let mut object = survey.load()?;
         timing::done("memory of the maps");
-        let first = slots
-            .first_mut()
-            .ok_or(Error::NotFound { what: "a slot" })?;
-        let routes = survey.resolve(first, irq_dir.as_ref())?;
+        let routes = survey.resolve(&mut object, irq_dir.as_ref())?;
         timing::done("addresses");
-        let plan = Plan::new(routes, names, known, irq_columns);
-        let slots = slots
-            .into_iter()
-            .map(|slot| {
-                Mutex::new(SlotState {
-                    slot,
-                    descriptors: Descriptors::default(),
-                })
-            })
-            .collect();
-        let kernel = Self {
+        Ok(Self {
             object,
-            slots,
+            descriptors: Descriptors::default(),
             survey,
             irq_dir,
-            plan: Mutex::new(Arc::new(plan)),
-            version: AtomicU64::new(0),
-            checking: Mutex::new(()),
-        };
-        Ok(kernel)
+            plan: Plan::new(routes, names, known, irq_columns),
+        })
     }
 
-    /// Finds everything again, while all readers wait.
-    pub(super) fn resolve(&self) -> Result<Routes, Error> {
-        let mut guards: Vec<_> = self.slots.iter().map(lock).collect();
-        let Some(first) = guards.first_mut() else {
-            return Err(Error::NotFound { what: "a slot" });
-        };
-        self.survey.resolve(&mut first.slot, self.irq_dir.as_ref())
-    }
-
-    pub(super) fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
-    }
-
-    pub(super) fn plan(&self) -> Arc<Plan> {
-        Arc::clone(&lock(&self.plan))
-    }
-
-    pub(super) fn publish(&self, mut plan: Plan) -> Arc<Plan> {
-        plan.from_text = FromText::of(&plan.stat, &plan.vmstat);
-        let mut current = lock(&self.plan);
-        plan.version = current.version + 1;
-        let plan = Arc::new(plan);
-        *current = Arc::clone(&plan);
-        self.version.store(plan.version, Ordering::Release);
-        plan
+    /// Finds everything again.
+    pub(super) fn resolve(&mut self) -> Result<(), Error> {
+        let routes = self.survey.resolve(&mut self.object, self.irq_dir.as_ref());
+        self.plan.routes = routes?;
+        Ok(())
     }
 
     pub(super) fn report(&self, checks: u64) -> Report {
-        let plan = self.plan();
+        let plan = &self.plan;
         let stat = plan.stat.iter().map(|line| line.report("/proc/stat"));
         let vmstat = plan.vmstat.iter().map(|line| line.report("/proc/vmstat"));
         Report {
