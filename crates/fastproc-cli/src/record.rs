@@ -57,8 +57,8 @@ all, also those of short processes, as they were executed.
 As root, or with CAP_BPF and CAP_PERFMON, it reads by BPF and records every exit. Without, it records what /proc shows this
 user, and no exits.
 
-It runs until SIGTERM, Ctrl-C or --for. A disk that hangs or is full does not stop it: what it could not write is told in the table
-events.
+It runs until SIGTERM, Ctrl-C or --for, and then waits up to two seconds for the last exits. A disk that hangs or is full does not
+stop it: what it could not write is told in the table events. If it is killed or cannot write its end, the next run tells that.
 
 Exit status:
   0  it was told to end, and everything is written
@@ -218,7 +218,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let until = args.duration.map(|duration| Instant::now() + duration);
     let mut has_failed = false;
     let mut ended: Option<Instant> = None;
-    loop {
+    // The end of the final look, since boot.
+    let mut last_ns = None;
+    let why = loop {
         match ended {
             None if wait(&session, &ends, until)? => {}
             None => ended = Some(Instant::now()),
@@ -246,6 +248,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
                     session.push(&look, &mut texts);
                 } else {
                     session.push_last(&look, &mut texts);
+                    last_ns.get_or_insert(snapshot.stats().kernel_end_ns());
                 }
                 has_failed = false;
             }
@@ -259,15 +262,15 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         for line in session.take_told() {
             say(&line);
         }
-        if ended.is_some_and(|ended| ended.elapsed() > PATIENCE || !collector.awaits_exits()) {
-            break;
+        let Some(ended) = ended else { continue };
+        let awaits = last_ns.is_some_and(|last_ns| collector.awaits_exits(last_ns));
+        if awaits && ended.elapsed() > PATIENCE {
+            break "it was told to end; exits are missing, because the kernel had not released all that had ended";
+        } else if !awaits {
+            break "it was told to end";
         }
-    }
-    let is_written = session.finish(if collector.awaits_exits() {
-        "it was told to end; some processes that ended have no exit, because the kernel had not released them"
-    } else {
-        "it was told to end"
-    });
+    };
+    let is_written = session.finish(why);
     for line in session.take_told() {
         say(&line);
     }

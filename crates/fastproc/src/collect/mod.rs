@@ -197,13 +197,14 @@ impl Collector {
         self.exits_refused.as_ref()
     }
 
-    /// Whether a process had ended before the last snapshot, and the kernel has not released it yet: its exit comes with a
-    /// later snapshot. Mostly that takes some milliseconds. Always false if a service records exits.
-    pub fn awaits_exits(&self) -> bool {
+    /// Whether the exit of a process that ended until this time (in nanoseconds after boot), and that the last snapshot does not
+    /// have, comes with a later snapshot: the kernel has not released it yet. Mostly that takes some milliseconds. Always
+    /// false if a service records exits.
+    pub fn awaits_exits(&self, until_ns: u64) -> bool {
         let (backlog, last) = (self.exits.as_ref(), self.latest());
         backlog
             .zip(last)
-            .is_some_and(|(backlog, last)| backlog.awaits(&last))
+            .is_some_and(|(backlog, last)| backlog.awaits(&last, until_ns))
     }
 
     /// Facts about this machine.

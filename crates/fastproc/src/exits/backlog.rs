@@ -121,10 +121,11 @@ impl Backlog {
         })
     }
 
-    /// Whether a process had ended before the last snapshot, and its exit is not taken yet.
-    pub(crate) fn awaits(&self, last: &Snapshot<'_>) -> bool {
+    /// Whether a process ended until this time that is not in the last snapshot, and its exit is not taken yet.
+    pub(crate) fn awaits(&self, last: &Snapshot<'_>, until_ns: u64) -> bool {
         let state = self.shared.lock();
-        let mut ended = state.exits.awaited().chain(&state.gathered);
+        let ended = state.exits.awaited().chain(&state.gathered);
+        let mut ended = ended.filter(|exit| exit.end_ns.is_none_or(|at_ns| at_ns <= until_ns));
         ended.any(|exit| !queue::is_later(exit, last))
     }
 
