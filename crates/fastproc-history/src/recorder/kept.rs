@@ -15,13 +15,15 @@ use crate::{
     file::{self, File, Writer},
     folder::{self, Entry, Folder, Place as Where},
     rows::{Cells, Columns as _},
-    table::{self, CGROUPS, EVENTS, MACHINE, PROCESSES, THINNED, Table},
+    table::{self, CGROUPS, EVENTS, MACHINE, PROCESSES, THINNED, Table, WAITS},
 };
 
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3_600;
 /// A longer open file is a row group of the hour, rather than a part of one. In seconds.
 const MOST_PART: i64 = 60;
+/// There is room for so many row groups at least: the present one, its parts, and some before it.
+const GROUPS: u64 = 8;
 /// What a sealed file may have more than what it is made of, in bytes.
 const SLACK: u64 = 64 << 10;
 
@@ -421,7 +423,7 @@ fn thinned(name: &str) -> Option<&'static Table> {
     if name == PROCESSES.name {
         return Some(&THINNED);
     }
-    let others: [&Table; 2] = [&MACHINE, &CGROUPS];
+    let others: [&Table; 3] = [&MACHINE, &CGROUPS, &WAITS];
     others.into_iter().find(|table| table.name == name)
 }
 
@@ -465,6 +467,10 @@ fn damaged(entry: &Entry, error: &file::Error) -> Event {
 
 impl Place for Kept {
     type Error = Error;
+
+    fn most_of_group(&self) -> usize {
+        usize::try_from(self.bounds.size / GROUPS).unwrap_or(usize::MAX)
+    }
 
     fn write(&mut self, job: &Job, told: &mut Vec<Event>) -> Result<(), Error> {
         match job {

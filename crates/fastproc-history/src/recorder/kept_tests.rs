@@ -13,7 +13,7 @@ use crate::{
     file::File,
     folder::{Entry, Folder, Place as Where},
     rows::Rows,
-    table::{EVENTS, MACHINE, PROCESSES, THINNED, Table},
+    table::{EVENTS, MACHINE, PROCESSES, THINNED, Table, WAITS},
 };
 
 const SECOND: i64 = 1_000_000;
@@ -189,6 +189,44 @@ fn the_size_is_never_passed_and_the_oldest_makes_room() {
     }
     let dropped = |told: &&Event| told.event == "dropped";
     assert!(told.iter().any(|told| dropped(&told)));
+}
+
+#[test]
+fn a_row_group_leaves_room_for_its_parts_and_for_the_ones_before() {
+    let folder = TestFolder::new("history-small");
+    let size = 1 << 20;
+    let bounds = Bounds { size, ..bounds() };
+    let (kept, ..) = take(&folder, bounds, START).expect("nobody else is there");
+    let mut written = session(kept);
+    let read = read(&folder);
+    for second in 0..600_i64 {
+        let moment = at((START + second) * SECOND);
+        let records: Vec<_> = (1..200)
+            .map(|pid| {
+                record(
+                    pid,
+                    5,
+                    (second * 7_919_777 % 99_999_989).cast_unsigned() << (pid % 9),
+                )
+            })
+            .collect();
+        push(&mut written, moment, &records, &[]);
+        assert_eq!(
+            written
+                .take_told()
+                .iter()
+                .find(|told| told.starts_with("failed")),
+            None
+        );
+    }
+    assert!(written.finish("test"));
+    let entries = read.list().expect("it is read");
+    assert!(entries.iter().map(|entry| entry.bytes).sum::<u64>() <= size);
+    let walks = entries.iter().filter(|entry| *entry.table == *MACHINE.name);
+    let groups: Vec<_> = walks
+        .map(|entry| (entry.from - START, entry.to - START))
+        .collect();
+    assert!(groups.len() > 2, "{groups:?}");
 }
 
 /// A part of five seconds with a walk, a process of many different values, and an event.
@@ -410,7 +448,15 @@ fn an_old_hour_is_thinned_and_then_removed() {
         gone,
     ];
     let mut told = Vec::new();
-    let first = Job::Group(group(START, START + 900, seen));
+    let mut first = group(START, START + 900, seen);
+    for second in [3, 4, 12] {
+        let time = (START + second) * SECOND;
+        for thread in [7, 8] {
+            let waits = row_of(&WAITS, &[("pid", 1), ("tid", thread)]);
+            first.push(&WAITS, (1, thread), time, None, &waits);
+        }
+    }
+    let first = Job::Group(first);
     kept.write(&first, &mut told).expect("it is written");
     let folder = read(&folder);
     let mut tiers = Vec::new();
@@ -423,6 +469,13 @@ fn an_old_hour_is_thinned_and_then_removed() {
         let entries = sealed(&folder, &PROCESSES);
         let entry = entries.into_iter().find(of_first);
         tiers.push(entry.as_ref().map(|entry| entry.place));
+        if let Some(entry) = sealed(&folder, &WAITS).first() {
+            assert_eq!(Some(entry.place), tiers[tiers.len() - 1]);
+            let rows = &rows(&folder, entry, &WAITS, &["time", "tid"])[0];
+            // The first walk is whole.
+            let each_60 = entry.place == Where::Sealed { tier: 60 };
+            assert_eq!(rows.count, if each_60 { 4 } else { 6 });
+        }
         if let Some(entry) = entry.filter(|entry| entry.place == Where::Sealed { tier: 10 }) {
             let columns = ["time", "utime_ns", "rss_anon", "max_rss_anon", "gone"];
             let rows = &rows(&folder, &entry, &THINNED, &columns)[0];

@@ -20,12 +20,12 @@ use crate::table::{EVENTS, EXITS, MACHINE, Table, WAITS};
 
 const SECOND: i64 = 1_000_000;
 /// What a row group covers, in microseconds.
-const GROUP: i64 = 900 * SECOND;
+pub(super) const GROUP: i64 = 900 * SECOND;
 /// What a part covers, unless the interval is longer, or the user says otherwise.
 const PART: i64 = 5 * SECOND;
 /// Exits of one user but root in a quarter of an hour. Further ones are lost.
 const MOST_EXITS: usize = if cfg!(test) { 100 } else { 200_000 };
-/// A row group that takes more memory ends early, in bytes.
+/// No row group takes more memory, in bytes.
 const MOST_BYTES: usize = 24 << 20;
 
 /// One look at the machine.
@@ -71,6 +71,8 @@ pub struct Session {
     taken: Taken,
     open: Option<Open>,
     last: Option<Moment>,
+    /// A row group that takes more memory ends early, in bytes.
+    most_of_group: usize,
     /// Since when nothing was recorded because it was recorded already.
     blind_since: Option<i64>,
     events: Vec<Event>,
@@ -103,9 +105,10 @@ impl Session {
             taken,
             open: None,
             last: None,
+            most_of_group: place_of_rows.most_of_group().min(MOST_BYTES),
             blind_since: None,
             events: told,
-            shares: Shares::new(MOST_EXITS),
+            shares: Shares::new(MOST_EXITS, ["exits", ""]),
             writing: Writing::start(place_of_rows)?,
         })
     }
@@ -164,13 +167,15 @@ impl Session {
     pub fn push_last(&mut self, look: &Look<'_>, texts: &mut dyn Texts) {
         self.ends = true;
         if self.is_due(look.moment) {
-            return self.push(look, texts);
+            self.push(look, texts);
+        } else {
+            texts.begin(look.snapshot, false);
+            let (later, _) = self.push_exits(look, self.time_of(look.moment), texts);
+            if let Some(open) = &mut self.open {
+                open.exits(later);
+            }
         }
-        texts.begin(look.snapshot, false);
-        let (later, _) = self.push_exits(look, self.time_of(look.moment), texts);
-        if let Some(open) = &mut self.open {
-            open.exits(later);
-        }
+        self.tell_left_out(None, texts);
     }
 
     /// Records a look.
@@ -180,7 +185,7 @@ impl Session {
         let has_jumped = self.compare_clocks(look.moment, time);
         let begins = has_jumped || !self.open.as_ref().is_some_and(fits);
         texts.begin(look.snapshot, begins);
-        self.tell_left_out(time.div_euclid(GROUP));
+        self.tell_left_out(Some(time.div_euclid(GROUP)), texts);
         let (later, left_out) = self.push_exits(look, time, texts);
         if begins {
             self.close(time);
@@ -214,7 +219,7 @@ impl Session {
         }
         self.push_events(time);
         if let Some(open) = &mut self.open
-            && open.group.bytes() > MOST_BYTES
+            && open.group.bytes() > self.most_of_group
         {
             open.group.to = open.group.to.min(time + self.interval);
             open.part.to = open.part.to.min(open.group.to);
@@ -261,19 +266,10 @@ impl Session {
         happened.jumped.is_some()
     }
 
-    /// Tells whose exits were left out in the quarter that is over, if this is another one.
-    fn tell_left_out(&mut self, quarter: i64) {
-        let (before, left_out) = self.shares.at(quarter);
-        for (uid, count) in left_out {
-            self.events.push(Event {
-                event: "left_out",
-                since: Some(before * GROUP),
-                until: Some((before + 1) * GROUP),
-                detail: format!(
-                    "{count} exits of user {uid}, who had more than {MOST_EXITS} in a quarter of an hour"
-                ),
-            });
-        }
+    /// Reports of whom something was left out in the quarter that is over, if this is another one, or if this is the end.
+    fn tell_left_out(&mut self, quarter: Option<i64>, texts: &mut dyn Texts) {
+        self.events.extend(self.shares.at(quarter));
+        self.events.extend(texts.left_out(quarter));
     }
 
     /// Adds the exits of a look that belong to the part before it. Returns the others, and how many are left out.
@@ -373,7 +369,6 @@ impl Session {
     /// [`take_told`](Self::take_told) says why not.
     pub fn finish(&mut self, why: &str) -> bool {
         self.events.extend(self.writing.told());
-        self.tell_left_out(i64::MIN);
         self.events.push(Event {
             event: "stopped",
             detail: why.into(),

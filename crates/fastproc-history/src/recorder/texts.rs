@@ -10,7 +10,7 @@ use fastproc::{
 };
 use fastproc_columns::Names as NamesById;
 
-use super::{cells::Cell, shares::Shares};
+use super::{cells::Cell, shares::Shares, writing::Event};
 use crate::escape::joined;
 
 /// How many columns follow from the cgroup: its path, the container and its name, pod, namespace and image.
@@ -20,7 +20,6 @@ pub const OF_CGROUP: usize = 6;
 const LONGEST_LINE: usize = 16 * 1024;
 /// Bytes of command lines of one user in a quarter of an hour. Further ones are unknown.
 const MOST_LINES: usize = 4 << 20;
-const QUARTER_NS: u64 = 900_000_000_000;
 /// The most cgroups of which texts are kept.
 const MOST_CGROUPS: usize = 20_000;
 
@@ -48,9 +47,11 @@ pub enum Lines {
 /// Answers what no record says.
 pub trait Texts {
     /// Begins a snapshot; with `group` also a row group.
-    fn begin(&mut self, snapshot: &Snapshot<'_>, group: bool);
+    fn begin(&mut self, _snapshot: &Snapshot<'_>, _group: bool) {}
     /// The time of the snapshot since boot, on the clock of start times.
-    fn now_ns(&self) -> u64;
+    fn now_ns(&self) -> u64 {
+        0
+    }
     /// The name of a user or group.
     fn name(&mut self, of: Names, id: u32) -> Cell;
     /// The command line.
@@ -73,6 +74,10 @@ pub trait Texts {
     }
     /// Whether the kernel would show this reader everything of a process.
     fn may_trace(&mut self, process: Process<'_>) -> bool;
+    /// Goes on in this quarter of an hour, or ends. Tells whose command lines were left out in the one that is over.
+    fn left_out(&mut self, _quarter: Option<i64>) -> Vec<Event> {
+        Vec::new()
+    }
 }
 
 /// Asks this machine.
@@ -102,7 +107,7 @@ impl Live {
             containers: container::Names::default(),
             cgroups: HashMap::new(),
             lines,
-            shares: Shares::new(MOST_LINES),
+            shares: Shares::new(MOST_LINES, ["command lines", " bytes"]),
             cut: false,
             sees_all: fastproc::access::may_trace_all(),
             is_guarded: false,
@@ -145,7 +150,6 @@ impl Texts for Live {
         let stats = snapshot.stats();
         self.now_ns = stats.kernel_boottime_ns();
         self.is_guarded = stats.source.is_guarded();
-        self.shares.at((self.now_ns / QUARTER_NS) as i64);
         // What has changed its name is found again.
         if group || self.cgroups.len() > MOST_CGROUPS {
             self.details.renew();
@@ -210,6 +214,10 @@ impl Texts for Live {
     fn cgroup_of_exit(&mut self, id: u64) -> Cell {
         let known = self.cgroups.get(&id);
         known.map_or(Cell::Null, |[path, ..]| path.clone())
+    }
+
+    fn left_out(&mut self, quarter: Option<i64>) -> Vec<Event> {
+        self.shares.at(quarter)
     }
 
     fn may_trace(&mut self, process: Process<'_>) -> bool {

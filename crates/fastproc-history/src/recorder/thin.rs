@@ -1,6 +1,6 @@
 //! Fewer rows of what is old.
 //!
-//! Kept is the last row of each interval for each process, the row at which it is gone and the one before that, and the
+//! Kept is the last row of each interval for each process, thread or cgroup, the row at which it is gone and the one before that, and the
 //! first walk of a row group, which has all processes. Values are cumulative or gauges, so a kept row is as it was.
 
 use std::{io::Write, ops::Range};
@@ -51,11 +51,11 @@ pub fn thin<W: Write + Send>(
 }
 
 fn kept(file: &File, group: usize, interval: i64) -> Result<Vec<(usize, Range<usize>)>, Error> {
-    let rows = file.read(group, &["time", "pid", "start_ns", "gone", "id"])?;
-    let [times, pids, starts, gone, ids] =
-        ["time", "pid", "start_ns", "gone", "id"].map(|name| rows.numbers(name));
+    const COLUMNS: [&str; 6] = ["time", "gone", "pid", "start_ns", "tid", "id"];
+    let rows = file.read(group, &COLUMNS)?;
+    let [times, gone, key @ ..] = COLUMNS.map(|name| rows.numbers(name));
     let at = |values: &[Option<i64>], row: usize| values.get(row).copied().flatten();
-    let key = |row: usize| (at(pids, row), at(starts, row), at(ids, row));
+    let key = |row: usize| key.map(|part| at(part, row));
     let time = |row: usize| at(times, row).unwrap_or(0);
     let interval_of = |row: usize| time(row).div_euclid(interval);
     let first = (0..rows.count).map(time).min().unwrap_or(0);

@@ -51,6 +51,11 @@ pub trait Place: Send + 'static {
     /// Why nothing was written.
     type Error: std::error::Error;
 
+    /// Bytes of memory that a row group takes at most: with its parts it must have room there.
+    fn most_of_group(&self) -> usize {
+        usize::MAX
+    }
+
     /// Writes, and adds what readers have to know. A job that failed may come again, or not.
     ///
     /// # Errors
