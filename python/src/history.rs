@@ -51,10 +51,8 @@ impl When {
         match this {
             None => Ok(usual),
             Some(Self::Time(time)) => Ok(*time),
-            Some(Self::Text(text)) => match parse_instant(text) {
-                Ok(seconds) => Ok(seconds.saturating_mul(1_000_000)),
-                Err(error) => Err(PyValueError::new_err(format!("'{text}': {error}"))),
-            },
+            Some(Self::Text(text)) => parse_instant(text)
+                .map_err(|error| PyValueError::new_err(format!("'{text}': {error}"))),
         }
     }
 }

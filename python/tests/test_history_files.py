@@ -24,7 +24,7 @@ BEGIN = datetime(2026, 3, 1, 10, tzinfo=timezone.utc)
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of ten processes and a minute, which the Rust crate writes."""
     path = tmp_path_factory.mktemp("history") / "processes.parquet"
-    subprocess.run([PROGRAMS / "examples/sample", path, "10", "60"], check=True)
+    subprocess.run([PROGRAMS / "examples/sample", path], check=True)
     return path
 
 

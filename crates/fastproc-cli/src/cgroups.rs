@@ -124,7 +124,8 @@ pub struct Args {
     interval: Option<Duration>,
 
     /// Stop after N tables; the default is to continue until interrupted.
-    #[arg(long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..),
+          conflicts_with_all = ["at", "from"])]
     count: Option<u64>,
 
     /// Read cgroups from this source.

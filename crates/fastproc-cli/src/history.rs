@@ -15,7 +15,7 @@ use fastproc_history::read::History;
 
 use self::{
     report::Report,
-    when::{Folder, SECOND, tell, tell_damage},
+    when::{Folder, tell, tell_damage},
 };
 use crate::{
     NO,
@@ -122,8 +122,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             written,
         }) => {
             let mut history = args.folder.or(folder).open()?;
-            let [from, to] = [from.unwrap_or(0), to.unwrap_or(i64::MAX / SECOND / 2)];
-            let time = (from * SECOND, to * SECOND);
+            let time = (from.unwrap_or(0), to.unwrap_or(i64::MAX / 2));
             let is_json = written.is_json() || args.written.is_json();
             let mut output = Output::default();
             let any = waits::write(&mut history, time, is_json, &mut output)?;
@@ -141,14 +140,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             folder,
         }) => {
             let history = args.folder.or(folder).open()?;
-            let saved = history.save((from * SECOND, to * SECOND), name)?;
+            let path = history.save((*from, *to), name)?;
             let mut output = Output::default();
-            let path = saved.path.display();
-            writeln!(
-                output,
-                "{path}: {} files, {} bytes",
-                saved.files, saved.bytes
-            )?;
+            let (checked, _) = write_damage([History::open(&path, None)?], &mut output)?;
+            let path = path.display();
+            writeln!(output, "{path}: {checked}")?;
             output.finish()?;
             Ok(ExitCode::SUCCESS)
         }
@@ -188,9 +184,20 @@ fn histories(args: &Folder) -> Result<Vec<History>, Failure> {
 }
 
 fn check(args: &Folder) -> Result<ExitCode, Failure> {
-    let (mut files, mut bytes, mut damaged) = (0, 0, 0);
     let mut output = Output::default();
-    for history in histories(args)? {
+    let (checked, is_damaged) = write_damage(histories(args)?, &mut output)?;
+    writeln!(output, "{checked}")?;
+    output.finish()?;
+    Ok(ExitCode::from(if is_damaged { NO } else { 0 }))
+}
+
+/// Reads all files, and writes what is damaged. Returns how many they are, and whether something is.
+fn write_damage(
+    histories: impl IntoIterator<Item = History>,
+    output: &mut impl Write,
+) -> Result<(String, bool), Failure> {
+    let (mut files, mut bytes, mut damaged) = (0, 0, 0);
+    for history in histories {
         for entry in history.entries()? {
             let path = entry.path.display();
             match history.check(&entry) {
@@ -207,14 +214,6 @@ fn check(args: &Folder) -> Result<ExitCode, Failure> {
             bytes += entry.bytes;
         }
     }
-    writeln!(
-        output,
-        "{files} files of {bytes} bytes checked, {damaged} of them damaged"
-    )?;
-    output.finish()?;
-    Ok(if damaged > 0 {
-        ExitCode::from(NO)
-    } else {
-        ExitCode::SUCCESS
-    })
+    let checked = format!("{files} files of {bytes} bytes checked, {damaged} of them damaged");
+    Ok((checked, damaged > 0))
 }

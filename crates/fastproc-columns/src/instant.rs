@@ -20,6 +20,9 @@ pub enum InstantError {
          2026-11-30T03:12:05Z, or how long ago, as in -10min"
     )]
     Malformed,
+    /// The reader's time zone is not known.
+    #[error("TZ is '{}', which is no time zone; give another, or a time with its offset, as in 2026-11-30T03:12:05Z", .0.escape_debug())]
+    Zone(String),
     /// Clocks were set back, and showed it twice.
     #[error("{date}, clocks were set back and showed {clock} twice: give {first} or {second}")]
     Twice {
@@ -42,31 +45,59 @@ pub enum InstantError {
     },
 }
 
-/// Parses a point in time, in seconds of the calendar. Without an offset it is in the reader's time zone. A time of day
+const SECOND: i64 = 1_000_000;
+
+/// Parses a point in time, in microseconds of the calendar. Without an offset it is in the reader's time zone. A time of day
 /// without a day is the last one that has passed.
 ///
 /// # Errors
-/// If the text has another form, or if clocks showed that time twice or never.
+/// If the text has another form, if clocks showed that time twice or never, or if there is no such time zone.
 pub fn parse_instant(text: &str) -> Result<i64, InstantError> {
-    let now = Timestamp::from_second(frozen::clock(ClockId::Realtime).tv_sec);
+    let now = frozen::clock(ClockId::Realtime);
+    let now = Timestamp::new(now.tv_sec, now.tv_nsec as i32);
     let now = now.map_err(|_| InstantError::Malformed)?;
-    parse_at(text.trim(), &now.to_zoned(TimeZone::system()))
+    let zone = TimeZone::system();
+    let named = std::env::var("TZ").ok();
+    let unknown = named.filter(|name| zone.is_unknown() && !name.is_empty());
+    parse_at(text.trim(), &now.to_zoned(zone), unknown)
 }
 
-fn parse_at(text: &str, now: &Zoned) -> Result<i64, InstantError> {
+/// `unknown`: the time zone of `now`, if there is none of that name.
+fn parse_at(text: &str, now: &Zoned, unknown: Option<String>) -> Result<i64, InstantError> {
     let wrong = InstantError::Malformed;
     if text == "now" {
-        return Ok(now.timestamp().as_second());
+        return Ok(now.timestamp().as_microsecond());
     }
     if let Some(ago) = text.strip_prefix('-') {
         let ago = parse_duration(ago).map_err(|_| wrong.clone())?;
         let ago = SignedDuration::try_from(ago).map_err(|_| wrong.clone())?;
         let then = now.timestamp().checked_sub(ago).map_err(|_| wrong)?;
-        return Ok(then.as_second());
+        return Ok(then.as_microsecond());
     }
     if let Ok(timestamp) = text.parse::<Timestamp>() {
-        return Ok(timestamp.as_second());
+        return Ok(timestamp.as_microsecond());
     }
+    let (text, micros) = without_fraction(text).ok_or(wrong)?;
+    let seconds = parse_local(text, now)?;
+    unknown.map_or(Ok(seconds * SECOND + micros), |zone| {
+        Err(InstantError::Zone(zone))
+    })
+}
+
+/// Takes microseconds from the end of `03:12:05.25`.
+fn without_fraction(text: &str) -> Option<(&str, i64)> {
+    let Some((clock, digits)) = text.split_once('.') else {
+        return Some((text, 0));
+    };
+    let right = clock.matches(':').count() == 2
+        && matches!(digits.len(), 1..=6)
+        && digits.bytes().all(|byte| byte.is_ascii_digit());
+    Some((clock, right.then(|| format!("{digits:0<6}").parse().ok())??))
+}
+
+/// A time without an offset, in seconds.
+fn parse_local(text: &str, now: &Zoned) -> Result<i64, InstantError> {
+    let wrong = InstantError::Malformed;
     let named = |name: &str| match name {
         "today" => Some(now.date()),
         "yesterday" => now.date().yesterday().ok(),
@@ -123,8 +154,8 @@ mod tests {
 
     fn parsed(text: &str, now: &str) -> Result<String, String> {
         let now: Zoned = format!("{now}[Europe/Berlin]").parse().expect("a time");
-        let seconds = parse_at(text, &now).map_err(|error| error.to_string())?;
-        let time = Timestamp::from_second(seconds).expect("a time");
+        let micros = parse_at(text, &now, None).map_err(|error| error.to_string())?;
+        let time = Timestamp::from_microsecond(micros).expect("a time");
         Ok(time.to_string())
     }
 
@@ -133,6 +164,10 @@ mod tests {
         for (text, time) in [
             ("03:12", "2026-11-30T02:12:00Z"),
             ("3:12:05", "2026-11-30T02:12:05Z"),
+            ("3:12:05.2", "2026-11-30T02:12:05.2Z"),
+            ("yesterday 03:12:05.000025", "2026-11-29T02:12:05.000025Z"),
+            ("2026-11-30T03:12:05.25Z", "2026-11-30T03:12:05.25Z"),
+            ("-200ms", "2026-11-30T10:59:59.8Z"),
             // It has not passed today.
             ("13:00", "2026-11-29T12:00:00Z"),
             ("yesterday 03:12", "2026-11-29T02:12:00Z"),
@@ -164,8 +199,25 @@ mod tests {
             "-x",
             "- 5",
             "3:12 x",
+            "3:12.5",
+            "3:12:05.",
+            "3:12:05.-1",
         ] {
             assert!(parsed(text, "2026-11-30T12:00:00+01:00").is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_time_zone_only_times_with_an_offset_are_known() {
+        let now: Zoned = "2026-11-30T12:00:00+00:00[UTC]".parse().expect("a time");
+        let parsed = |text| parse_at(text, &now, Some("Nonsense".into()));
+        let unknown = Err(InstantError::Zone("Nonsense".into()));
+        assert_eq!(
+            [parsed("03:12"), parsed("yesterday")],
+            [unknown.clone(), unknown]
+        );
+        for text in ["2026-11-30T03:12:05+01:00", "-10min", "now"] {
+            assert!(parsed(text).is_ok(), "{text}");
         }
     }
 

@@ -139,14 +139,19 @@ pub fn write_short_time(nanoseconds: u64, to: &mut Vec<u8>) {
 
 /// A time in the reader's time zone (`TZ`, or the machine's). `None` beyond the year 9999, which only a wrong clock
 /// shows.
-fn local(seconds: i64) -> Option<Zoned> {
-    let timestamp = Timestamp::from_second(seconds).ok()?;
+fn local(micros: i64) -> Option<Zoned> {
+    let timestamp = Timestamp::from_microsecond(micros).ok()?;
     Some(timestamp.to_zoned(TimeZone::system()))
 }
 
 /// Date and time of day in the reader's time zone, with its offset (RFC 3339).
 pub fn write_date(seconds: i64, to: &mut Vec<u8>) {
-    if let Some(time) = local(seconds) {
+    write_instant(seconds.saturating_mul(1_000_000), to);
+}
+
+/// The same from microseconds, with those that are no whole second.
+pub fn write_instant(micros: i64, to: &mut Vec<u8>) {
+    if let Some(time) = local(micros) {
         let text = time.timestamp().display_with_offset(time.offset());
         to.extend_from_slice(text.to_string().as_bytes());
     }
@@ -166,14 +171,19 @@ pub fn write_start(seconds: i64, to: &mut Vec<u8>) {
 
 /// A time in the reader's time zone, as strftime(3) writes it.
 pub fn write_local(seconds: i64, format: &str, to: &mut Vec<u8>) {
-    if let Some(time) = local(seconds) {
+    write_local_instant(seconds.saturating_mul(1_000_000), format, to);
+}
+
+/// The same from microseconds.
+pub fn write_local_instant(micros: i64, format: &str, to: &mut Vec<u8>) {
+    if let Some(time) = local(micros) {
         to.extend_from_slice(time.strftime(format).to_string().as_bytes());
     }
 }
 
 /// The year of a time in the reader's time zone, and the day in that year.
 pub fn local_day(seconds: i64) -> Option<(i16, i16)> {
-    let date = local(seconds)?.date();
+    let date = local(seconds.saturating_mul(1_000_000))?.date();
     Some((date.year(), date.day_of_year()))
 }
 

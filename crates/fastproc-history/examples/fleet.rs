@@ -45,10 +45,6 @@ const GROUPS: Fields = Fields::CPU
 struct Made;
 
 impl Texts for Made {
-    fn begin(&mut self, _: &Snapshot<'_>, _: bool) {}
-    fn now_ns(&self) -> u64 {
-        0
-    }
     fn name(&mut self, _: Names, id: u32) -> Cell {
         format!("user{id}").as_str().into()
     }

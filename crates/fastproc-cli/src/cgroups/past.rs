@@ -5,13 +5,13 @@ use fastproc_columns::{
     cgroups::{Column, Members, Rows},
     parse_instant,
 };
-use fastproc_history::read::Cgroups;
+use fastproc_history::read::{Cgroups, Error};
 
 use crate::{
-    failure::Failure,
+    failure::{Failure, chain},
     history::{
         fields::{check_in, kept_of_cgroups},
-        when::{SECOND, When, dated, tell, tell_damage, tell_gaps},
+        when::{When, dated, tell, tell_damage, tell_gaps},
     },
 };
 
@@ -49,24 +49,28 @@ impl Times {
     pub fn read(&self, columns: &[&Column], quiet: bool) -> Result<Past, Failure> {
         let mut history = self.when.folder.open()?;
         let cgroups = match (self.at, self.when.times()) {
-            (Some(at), _) => history.cgroups_at(at * SECOND),
+            (Some(at), _) => history.cgroups_at(at),
             (None, times) => {
                 let (from, to) = times.unwrap_or_default();
                 history.cgroups_between(from, to)
             }
         };
         let counts = columns.iter().any(|column| column.counts_processes);
-        let members = match &cgroups {
-            Ok(cgroups) if counts => {
-                let moment = history.at(cgroups.walk.time, Fields::CGROUP)?;
-                Members::new(&moment.snapshot(), None)
-            }
+        let moment = match &cgroups {
+            Ok(cgroups) if counts => Some(history.at(cgroups.walk.time, Fields::CGROUP)),
             _ => None,
+        };
+        let members = match moment.transpose() {
+            Err(error @ Error::Damaged { .. }) => {
+                tell(&format!("processes are not counted: {}", chain(&error)));
+                None
+            }
+            moment => moment?.and_then(|moment| Members::new(&moment.snapshot(), None)),
         };
         tell_damage(&history);
         let cgroups = cgroups?;
         if !quiet {
-            let from = self.when.from.unwrap_or_default() * SECOND;
+            let from = self.when.from.unwrap_or_default();
             if let Some(first) = &cgroups.first {
                 tell_gaps(from, first.time, &cgroups.gaps);
             }

@@ -1,8 +1,7 @@
 //! `fastproc exits --from`: exits of a history.
 
-use fastproc::Cmdline;
 use fastproc_columns::Field;
-use fastproc_history::read::Exited;
+use fastproc_history::read::{Exited, Line};
 
 use super::Stream;
 use crate::{
@@ -66,9 +65,8 @@ fn take(stream: &mut Stream, exited: &Exited, boot: &mut Option<Box<str>>) -> Re
         stream.lookup.set_boot_time(time);
     }
     exited.texts.keep(&mut stream.lookup);
-    let line = exited.line.as_deref().filter(|line| !line.is_empty());
-    let cut = exited.line_is_cut;
-    let line = line.map(|bytes| Cmdline { bytes, cut });
+    let line = exited.line.as_ref().map(Line::get);
+    let line = line.filter(|line| !line.bytes.is_empty());
     stream
         .show_dated_or_not(&exited.exit, line)
         .map_err(|error: OutputError| error.into())

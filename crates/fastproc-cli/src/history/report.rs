@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-use fastproc_columns::number::{write_date, write_size};
+use fastproc_columns::number::{write_instant, write_size};
 use fastproc_history::{
     read::{Error, History, Size, Span, shown},
     table::EVENTS,
@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 pub struct Report {
     host: String,
     spans: Vec<Span>,
+    /// Walks that were missed within them.
+    missed: u64,
     sizes: BTreeMap<Box<str>, Size>,
     events: Vec<Event>,
 }
@@ -36,9 +38,11 @@ const DAY: f64 = 86_400e6;
 
 impl Report {
     pub fn new(history: &mut History) -> Result<Self, Error> {
+        let (spans, missed) = history.spans()?;
         Ok(Self {
             host: history.host().into(),
-            spans: history.spans()?,
+            spans,
+            missed,
             sizes: history.sizes()?,
             events: events(history)?,
         })
@@ -57,7 +61,7 @@ impl Report {
     fn json(&self) -> Value {
         let date = |time: i64| {
             let mut text = Vec::new();
-            write_date(time.div_euclid(1_000_000), &mut text);
+            write_instant(time, &mut text);
             String::from_utf8_lossy(&text).into_owned()
         };
         let spans = self.spans.iter();
@@ -75,7 +79,7 @@ impl Report {
             })
         });
         json!({
-            "host": self.host, "recorded": spans, "tables": tables.collect::<Vec<_>>(),
+            "host": self.host, "recorded": spans, "missed_walks": self.missed, "tables": tables.collect::<Vec<_>>(),
             "events": events.collect::<Vec<_>>(),
         })
     }
@@ -105,6 +109,13 @@ impl Report {
         }
         if more > 0 {
             writeln!(to, "  and {more} more gaps, which --json lists")?;
+        }
+        if self.missed > 0 {
+            writeln!(
+                to,
+                "  walks that were missed, one at a time: {}",
+                self.missed
+            )?;
         }
         writeln!(
             to,

@@ -30,15 +30,6 @@ use super::fields::{Of, kept, kept_of_cgroups};
 
 const SECOND: i64 = 1_000_000;
 
-/// A test's disk may be nearly full.
-const BOUNDS: Bounds = Bounds {
-    size: 1 << 30,
-    leave: 0.0,
-    every: 86_400,
-    each_10: 86_400,
-    each_60: 86_400,
-};
-
 /// A recorder that is given snapshots.
 struct Recorder {
     session: Session,
@@ -50,8 +41,13 @@ struct Recorder {
 impl Recorder {
     fn begin(folder: &Path, now: i64) -> Self {
         let open = Folder::create(folder, "here").expect("a folder");
+        // A test's disk may be nearly full.
+        let bounds = Bounds {
+            leave: 0.0,
+            ..Bounds::default()
+        };
         let (kept, taken, told) =
-            Kept::take(open, "here".into(), BOUNDS, now / SECOND).expect("it is free");
+            Kept::take(open, "here".into(), bounds, now / SECOND).expect("it is free");
         let host = Host::read().expect("the host");
         Self {
             session: Session::new(kept, "boot", Duration::from_secs(1), taken, told)
@@ -189,8 +185,9 @@ type OfCgroups = BTreeMap<(String, &'static str), String>;
 
 fn all_of_cgroups(rows: &Rows<'_>) -> OfCgroups {
     let mut all = OfCgroups::new();
+    let kept = kept_of_cgroups(false);
     for row in rows.iter() {
-        for column in kept_of_cgroups(false) {
+        for column in &kept {
             let (mut lookup, mut text) = (cgroups::Lookup::default(), Vec::new());
             let value = column.value(row, &mut lookup);
             value.write_for_csv(column.unit, &mut text);

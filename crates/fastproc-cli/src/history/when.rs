@@ -13,9 +13,6 @@ use fastproc_history::{
 
 use crate::failure;
 
-/// Microseconds of a second.
-pub const SECOND: i64 = 1_000_000;
-
 /// Which history, and which part of it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Looking back")]
@@ -23,7 +20,7 @@ pub struct When {
     /// Show what a history has from this time on.
     ///
     /// A time is 03:12 or 03:12:05, which is the last one that has passed, 'yesterday 03:12', '2026-11-30 03:12',
-    /// 2026-11-30T03:12:05Z, or -10min. It is in the time zone TZ, unless it has an offset.
+    /// 2026-11-30T03:12:05Z, or -10min; 03:12:05.2 has a part of a second. It is in the time zone TZ, unless it has an offset.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_instant)]
     pub from: Option<i64>,
 
@@ -82,8 +79,7 @@ impl Folder {
 impl When {
     /// The times in microseconds since 1970, if there is a first one.
     pub fn times(&self) -> Option<(i64, i64)> {
-        let to = self.to.unwrap_or(i64::MAX / SECOND / 2);
-        Some((self.from? * SECOND, to * SECOND))
+        Some((self.from?, self.to.unwrap_or(i64::MAX / 2)))
     }
 }
 
@@ -93,7 +89,7 @@ pub fn dated(from: Option<i64>, time: i64) -> String {
     for (name, time) in [("from", from), ("time", Some(time))] {
         if let Some(time) = time {
             text.extend_from_slice(format!(r#","{name}":""#).as_bytes());
-            number::write_date(time.div_euclid(SECOND), &mut text);
+            number::write_instant(time, &mut text);
             text.push(b'"');
         }
     }

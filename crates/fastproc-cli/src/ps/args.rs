@@ -130,7 +130,7 @@ pub struct Args {
     /// They are as the last walk before it saw them. --from has the forms of a time. Fields that the history does not keep
     /// are refused.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_instant, help_heading = "Looking back",
-          conflicts_with_all = ["from", "to", "interval", "threads", "source"])]
+          conflicts_with_all = ["from", "to", "interval", "exited", "count", "threads", "source"])]
     pub(super) at: Option<i64>,
 
     #[command(flatten)]

@@ -9,7 +9,7 @@ use crate::{
     failure::Failure,
     history::{
         fields::{self, Of},
-        when::{SECOND, tell_damage, tell_gaps, tell_lost},
+        when::{tell_damage, tell_gaps, tell_lost},
     },
 };
 
@@ -37,9 +37,7 @@ impl Past {
     pub fn read(args: &Args, fields: Fields) -> Result<Self, Failure> {
         let mut history = args.when.folder.open()?;
         let past = match (args.at, args.when.times()) {
-            (Some(at), _) => history
-                .at(at * SECOND, fields)
-                .map(|at| Self::At(at.into())),
+            (Some(at), _) => history.at(at, fields).map(|at| Self::At(at.into())),
             (None, times) => {
                 let (from, to) = times.unwrap_or_default();
                 history
@@ -50,7 +48,7 @@ impl Past {
         tell_damage(&history);
         let past = past?;
         if let (Self::Between(window), false) = (&past, args.quiet) {
-            tell_lacks(window, args.when.from.unwrap_or_default() * SECOND);
+            tell_lacks(window, args.when.from.unwrap_or_default());
         }
         Ok(past)
     }

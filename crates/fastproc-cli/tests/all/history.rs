@@ -184,6 +184,14 @@ fn the_command_refuses_fields_and_times_that_a_history_lacks() {
         ("ps --at 25:00", "--at '25:00': give a time of day"),
         ("ps", "--history needs a time; give --at"),
         (
+            "ps --at -1s --exited",
+            "--at <TIME> and --exited cannot be combined",
+        ),
+        (
+            "cgroups --at -1s --count 2",
+            "--at <TIME> and --count <N> cannot be combined",
+        ),
+        (
             "ps --from -1h --interval 1",
             "a history cannot be shown again and again",
         ),
@@ -240,6 +248,12 @@ fn the_command_refuses_fields_and_times_that_a_history_lacks() {
         let begins = format!("fastproc: {expected}");
         assert!(errors.starts_with(&begins), "{line}: {errors}");
     }
+    let mut nowhere = Command::new(env!("CARGO_BIN_EXE_fastproc"));
+    let nowhere = nowhere.args(history.looking(&["ps", "--at", "03:12"]));
+    let nowhere = nowhere.env("TZ", "Nonsense").output().expect("it starts");
+    let errors = String::from_utf8_lossy(&nowhere.stderr);
+    let expected = "fastproc: --at '03:12': TZ is 'Nonsense', which is no time zone";
+    assert!(errors.starts_with(expected), "{errors}");
     let (status, errors) = refused(&["history", "--history", "/nowhere"]);
     assert_eq!(status, Some(2));
     assert!(
@@ -282,12 +296,24 @@ fn check_names_the_file_that_is_damaged() {
         text.starts_with(&format!("open/{name}: row group 0 is damaged")),
         "{text}"
     );
-    let (status, errors) = refused(&["ps", "--at", &history.last(), "--history", path]);
+    let last = history.last();
+    let (status, errors) = refused(&["ps", "--at", &last, "--history", path]);
     assert_eq!(status, Some(2));
     assert!(
         errors.contains("what was recorded at that time is damaged"),
         "{errors}"
     );
+    // Only processes are.
+    let (status, errors) = refused(&["cgroups", "--at", &last, "--history", path]);
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(
+        errors.starts_with("fastproc: processes are not counted: open/processes-"),
+        "{errors}"
+    );
+    let save = "history save --from 2000-01-01 --to now kept --history".split(' ');
+    let save: Vec<_> = save.chain([path]).collect();
+    let text = output(&save);
+    assert!(text.ends_with(" 1 of them damaged\n"), "{text}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use fastproc_columns::number::write_instant;
 use fastproc_history::{
     file::File,
     folder::Folder as History,
@@ -154,6 +155,17 @@ fn a_user_records_what_proc_shows() {
     let own = i64::from(std::process::id());
     assert!(numbers(&rows(&folder, &PROCESSES, &["pid"]), "pid").contains(&own));
     assert!(rows(&folder, &EXITS, &["pid"]).is_empty());
+    // A part of a second can be asked for.
+    let time = walks.iter().rfind(|time| *time % 1_000_000 != 0);
+    let mut at = Vec::new();
+    write_instant(*time.expect("most are in one"), &mut at);
+    let at = String::from_utf8(at).expect("text");
+    let path = folder.to_str().expect("UTF-8");
+    let shown = crate::common::output(&["ps", "--at", &at, "--json", "--history", path]);
+    assert!(
+        shown.contains(&format!(r#""time":"{at}""#)),
+        "{at}: {shown}"
+    );
     // Whoever gets the folder looks at it.
     let mut top = fastproc(&["top", "--once", "--history"]);
     let output = top.arg(&folder).output().expect("it starts");

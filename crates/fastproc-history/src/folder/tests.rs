@@ -1,40 +1,24 @@
 //! What is read of a folder, also after crashes, and what is not followed.
 
-use std::{
-    fs,
-    io::Write,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::Write, os::unix::fs::symlink, path::Path};
+
+use fastproc_testbed::Folder as TestFolder;
 
 use super::*;
 
 /// 2026-03-01T10:00:00Z
 const TEN: i64 = 1_772_359_200;
 
-/// A folder of this test.
-struct Own(PathBuf);
-
-impl Own {
-    fn new(name: &str) -> (Self, Folder) {
-        let name = format!("fastproc-history-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&path);
-        let folder = Folder::create(&path, "one").expect("a folder");
-        (Self(path), folder)
-    }
-
-    fn write(&self, name: &str) {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, "x").expect("a file");
-    }
+fn new(name: &str) -> (TestFolder, Folder) {
+    let path = TestFolder::new(name);
+    let folder = Folder::create(&path, "one").expect("a folder");
+    (path, folder)
 }
 
-impl Drop for Own {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn write(own: &TestFolder, name: &str) {
+    let path = own.join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    fs::write(path, "x").expect("a file");
 }
 
 fn put(pending: Result<Pending, Error>) {
@@ -54,7 +38,7 @@ fn read(folder: &Folder) -> Vec<(i64, i64)> {
 
 #[test]
 fn no_row_is_read_twice_after_a_crash_at_any_step() {
-    let (_own, folder) = Own::new("steps");
+    let (_own, folder) = new("steps");
     let open = |from, to| put(folder.begin_open("exits", TEN + from, TEN + to));
     open(0, 5);
     open(5, 10);
@@ -90,7 +74,7 @@ fn no_row_is_read_twice_after_a_crash_at_any_step() {
 
 #[test]
 fn a_sealed_hour_of_another_host_hides_nothing() {
-    let (_own, folder) = Own::new("hosts");
+    let (_own, folder) = new("hosts");
     put(folder.begin_open("exits", TEN, TEN + 5));
     put(folder.begin_sealed("exits", "two", TEN, 1));
     assert_eq!(read(&folder), [(0, 5), (0, HOUR)]);
@@ -100,37 +84,34 @@ fn a_sealed_hour_of_another_host_hides_nothing() {
 
 #[test]
 fn a_sealed_file_is_not_replaced_and_an_unfinished_one_is_not_read() {
-    let (own, folder) = Own::new("once");
+    let (own, folder) = new("once");
     put(folder.begin_sealed("exits", "one", TEN, 1));
     let mut second = folder.begin_sealed("exits", "one", TEN, 1).expect("a file");
     second.write_all(b"other").expect("room");
     second.finish().expect_err("there is one");
     let path = "host=one/date=2026-03-01/hour=10/exits.parquet";
-    assert_eq!(fs::read(own.0.join(path)).expect("the first"), b"12345");
+    assert_eq!(fs::read(own.join(path)).expect("the first"), b"12345");
     drop(folder.begin_open("exits", TEN, TEN + 5));
     std::mem::forget(folder.begin_open("exits", TEN, TEN + 10));
     assert_eq!(folder.list().expect("names").len(), 1);
     folder.remove_pending().expect("it can be removed");
     // The host's name.
-    assert_eq!(
-        fs::read_dir(own.0.join("open")).expect("a folder").count(),
-        1
-    );
+    assert_eq!(fs::read_dir(own.join("open")).expect("a folder").count(), 1);
 }
 
 #[test]
 fn an_hour_without_files_is_removed_with_its_day() {
-    let (own, folder) = Own::new("empty");
+    let (own, folder) = new("empty");
     put(folder.begin_sealed("exits", "one", TEN, 1));
     let entries = folder.list().expect("names");
     folder.remove(&entries[0]).expect("it can be removed");
     folder.remove(&entries[0]).expect("it is gone");
-    assert!(!own.0.join("host=one/date=2026-03-01").exists());
+    assert!(!own.join("host=one/date=2026-03-01").exists());
 }
 
 #[test]
 fn names_that_no_version_writes_are_left_out() {
-    let (own, folder) = Own::new("names");
+    let (own, folder) = new("names");
     let hour = "host=one/date=2026-03-01/hour=10";
     for name in [
         "open/exits-1772359200-1772359205.parquet.tmp",
@@ -153,10 +134,10 @@ fn names_that_no_version_writes_are_left_out() {
         "host=o ne/date=2026-03-01/hour=10/exits.parquet",
         "host=/date=2026-03-01/hour=10/exits.parquet",
     ] {
-        own.write(name);
+        write(&own, name);
     }
     assert_eq!(folder.list().expect("names"), []);
-    own.write(&format!("{hour}/exits.parquet"));
+    write(&own, &format!("{hour}/exits.parquet"));
     assert_eq!(folder.list().expect("names").len(), 1);
     folder
         .begin_open("../exits", TEN, TEN + 5)
@@ -168,29 +149,29 @@ fn names_that_no_version_writes_are_left_out() {
 
 #[test]
 fn links_are_not_followed_and_pipes_not_opened() {
-    let (own, folder) = Own::new("links");
-    let (other, _) = Own::new("links-other");
-    other.write("hour=10/exits.parquet");
-    other.write("exits-1772359200-1772359205.parquet");
-    let day = own.0.join("host=one/date=2026-03-01");
+    let (own, folder) = new("links");
+    let (other, _) = new("links-other");
+    write(&other, "hour=10/exits.parquet");
+    write(&other, "exits-1772359200-1772359205.parquet");
+    let day = own.join("host=one/date=2026-03-01");
     fs::create_dir_all(&day).expect("a folder");
-    symlink(other.0.join("hour=10"), day.join("hour=10")).expect("a link");
+    symlink(other.join("hour=10"), day.join("hour=10")).expect("a link");
     let name = "open/exits-1772359200-1772359205.parquet";
     symlink(
-        other.0.join("exits-1772359200-1772359205.parquet"),
-        own.0.join(name),
+        other.join("exits-1772359200-1772359205.parquet"),
+        own.join(name),
     )
     .expect("a link");
     assert_eq!(folder.list().expect("names"), []);
     let entry = Entry::open("one", &name[5..]).expect("a name");
     let refused = |error| matches!(error, Error::NotRegular(_));
     assert!(refused(folder.read(&entry).expect_err("a link")));
-    fs::remove_file(own.0.join(name)).expect("the link");
-    rustix::fs::mkfifoat(rustix::fs::CWD, own.0.join(name), Mode::RUSR).expect("a pipe");
+    fs::remove_file(own.join(name)).expect("the link");
+    rustix::fs::mkfifoat(rustix::fs::CWD, own.join(name), Mode::RUSR).expect("a pipe");
     assert_eq!(folder.list().expect("names"), []);
     assert!(refused(folder.read(&entry).expect_err("a pipe")));
-    fs::remove_dir_all(own.0.join("open")).expect("the folder");
-    symlink(&other.0, own.0.join("open")).expect("a link");
+    fs::remove_dir_all(own.join("open")).expect("the folder");
+    symlink(&*other, own.join("open")).expect("a link");
     folder.list().expect_err("a link");
     folder
         .begin_open("exits", TEN, TEN + 5)
@@ -199,11 +180,11 @@ fn links_are_not_followed_and_pipes_not_opened() {
 
 #[test]
 fn an_error_names_the_folder_that_was_asked_for() {
-    let (own, _) = Own::new("named");
-    fs::remove_dir_all(own.0.join("open")).expect("the folder");
-    own.write("open");
-    let error = Folder::create(&own.0, "one").expect_err("open is a file");
-    let path = own.0.join("open").display().to_string();
+    let (own, _) = new("named");
+    fs::remove_dir_all(own.join("open")).expect("the folder");
+    write(&own, "open");
+    let error = Folder::create(&own, "one").expect_err("open is a file");
+    let path = own.join("open").display().to_string();
     assert!(error.to_string().starts_with(&path), "{error}");
 }
 

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use fastproc_columns::number::write_local;
+use fastproc_columns::number::write_local_instant;
 
 use crate::{file, folder};
 
@@ -83,7 +83,7 @@ pub enum Error {
 /// A time in the reader's time zone, from microseconds since 1970.
 pub fn shown(time: i64) -> String {
     let mut text = Vec::new();
-    write_local(time.div_euclid(1_000_000), "%Y-%m-%d %H:%M:%S", &mut text);
+    write_local_instant(time, "%Y-%m-%d %H:%M:%S%.f", &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 

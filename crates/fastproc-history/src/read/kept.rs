@@ -27,8 +27,11 @@ pub enum Of {
     Exits,
 }
 
-/// A command line may have been longer than what is kept of it, and nothing says so.
-const UNCERTAIN: &[&str] = &["cmdline_cut"];
+/// A command line.
+const LINE: Cmdline<'_> = Cmdline {
+    bytes: b"a\0b\0",
+    cut: false,
+};
 /// An exit has those of all threads, a process those of the leading one: their difference means nothing.
 const OF_OTHER_THREADS: &[&str] = &["nvcsw", "nivcsw"];
 
@@ -46,17 +49,13 @@ pub fn kept(
         })
     };
     let exit = |field: &Field| judge(&tries, |try_, is_other| try_.of_exit(field, is_other, host));
-    let is_kept = |field: &&Field| {
-        !UNCERTAIN.contains(&field.name)
-            && match of {
-                Of::Moment => process(field, false) == Some(true),
-                Of::Exits => exit(field) == Some(true),
-                Of::Window => {
-                    let both = process(field, true).zip(exit(field));
-                    both.is_some_and(|(one, other)| one || other)
-                        && !OF_OTHER_THREADS.contains(&field.name)
-                }
-            }
+    let is_kept = |field: &&Field| match of {
+        Of::Moment => process(field, false) == Some(true),
+        Of::Exits => exit(field) == Some(true),
+        Of::Window => {
+            let both = process(field, true).zip(exit(field));
+            both.is_some_and(|(one, other)| one || other) && !OF_OTHER_THREADS.contains(&field.name)
+        }
     };
     fields.into_iter().filter(is_kept).collect()
 }
@@ -135,7 +134,7 @@ impl Try {
     fn lookup(&self, pid: u32, start_ns: u64, cgroup_id: u64, host: &Host) -> Lookup {
         let mut lookup = Lookup::recorded(host.clone(), 1 << 30);
         lookup.now_ns = u64::MAX / 2;
-        lookup.details.keep_cmdline(pid, start_ns, b"a\0b\0");
+        lookup.details.keep_cmdline(pid, start_ns, LINE);
         let path = CGROUP_PATHS[self.seed as usize % CGROUP_PATHS.len()].as_bytes();
         lookup.details.keep_cgroup(cgroup_id, path);
         if let Some(container) = Origin::from_cgroup(path).container {
@@ -196,11 +195,7 @@ impl Try {
         let exit: Exit = record.to_exit();
         let record = exit.to_record();
         let mut lookup = self.lookup(exit.pid, exit.start_ns, exit.cgroup_id, host);
-        let line = Cmdline {
-            bytes: b"a\0",
-            cut: false,
-        };
-        let row = Row::ended(Ended::whole(&exit).change(&record), Some(line));
+        let row = Row::ended(Ended::whole(&exit).change(&record), Some(LINE));
         texts(field, &row, &mut lookup)
     }
 
@@ -254,7 +249,7 @@ mod tests {
     fn fields_are_kept_whose_values_no_other_member_changes() {
         assert_eq!(
             names(Of::Moment),
-            "pid tid ppid pgrp session tty tty_nr tpgid comm cmdline state stat flags f kthread num_threads starttime \
+            "pid tid ppid pgrp session tty tty_nr tpgid comm cmdline cmdline_cut state stat flags f kthread num_threads starttime \
              lstart start etime pcpu c pcpu_user pcpu_system wait time utime stime run_delay timeslices cutime cstime \
              minflt majflt nvcsw nivcsw rss pmem vsize sz shr rssanon rssfile rssshmem vmswap vmlck read_bytes \
              write_bytes rchar wchar user ruser group rgroup euid ruid egid rgid priority pri nice rt_priority policy \
@@ -262,7 +257,7 @@ mod tests {
         );
         assert_eq!(
             names(Of::Window),
-            "pid tid ppid pgrp session tty tty_nr tpgid comm cmdline state stat flags f kthread num_threads exit_code \
+            "pid tid ppid pgrp session tty tty_nr tpgid comm cmdline cmdline_cut state stat flags f kthread num_threads exit_code \
              event ended status final starttime lstart start etime pcpu c pcpu_user pcpu_system wait time utime stime \
              run_delay timeslices minflt majflt minflt_per_second majflt_per_second rss pmem vsize sz shr rssanon rssfile \
              rssshmem vmswap vmlck read_bytes write_bytes read_bytes_per_second write_bytes_per_second rchar wchar user \
@@ -271,7 +266,7 @@ mod tests {
         );
         assert_eq!(
             names(Of::Exits),
-            "pid tid ppid comm cmdline state flags f kthread exit_code event ended status final starttime lstart start \
+            "pid tid ppid comm cmdline cmdline_cut state flags f kthread exit_code event ended status final starttime lstart start \
              etime pcpu c pcpu_user pcpu_system wait time utime stime run_delay timeslices minflt majflt \
              minflt_per_second majflt_per_second nvcsw nivcsw vmhwm read_bytes write_bytes read_bytes_per_second \
              write_bytes_per_second rchar wchar user ruser group rgroup euid ruid egid rgid cgroup cgroup_id unit slice \

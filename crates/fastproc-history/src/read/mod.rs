@@ -28,9 +28,8 @@ pub use self::{
     kept::{LACKED, Of, kept, kept_of_cgroups},
     moment::Moment,
     record::groups,
-    save::Saved,
     spans::{Size, Span},
-    texts::Texts,
+    texts::{Line, Texts},
     walk::Walk,
     window::{Exited, Lacks, Window},
 };

@@ -10,7 +10,7 @@ use super::{
     history::History,
     latest::Key,
     record::{record, unknown, wanted},
-    texts::{OF_IDENTITY, Texts},
+    texts::{Line, OF_IDENTITY, Texts},
     walk::Walk,
 };
 use crate::table::{IDENTITIES, PROCESSES};
@@ -113,8 +113,8 @@ impl History {
         found.sort_unstable_by_key(|((pid, start), _)| (*pid, Reverse(*start)));
         found.dedup_by_key(|((pid, _), _)| *pid);
         for (key, record) in &found {
-            if let Some(line) = identities.get(key).and_then(|known| known.line.as_deref()) {
-                texts.add_line(record.identity.tgid, record.identity.start_ns, line);
+            if let Some(line) = identities.get(key).and_then(|known| known.line.as_ref()) {
+                texts.add_line(record.identity.tgid, record.identity.start_ns, line.get());
             }
         }
         Ok(Moment {
@@ -150,5 +150,5 @@ impl History {
 pub(super) struct Identity {
     /// Apart, because tables grow.
     pub(super) record: Box<Record>,
-    pub(super) line: Option<Vec<u8>>,
+    pub(super) line: Option<Line>,
 }

@@ -13,22 +13,11 @@ use super::{
 };
 use crate::{folder::Place, table};
 
-/// What was saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Saved {
-    /// The new folder: a history of its own.
-    pub path: PathBuf,
-    /// How many files it has.
-    pub files: usize,
-    /// Their size.
-    pub bytes: u64,
-}
-
 impl History {
     /// Saves the files of a time in microseconds since 1970 as `saved/NAME` of the folder, which is a history as well. Sealed
-    /// hours are whole there; they are the same files, where the file system can do that, and copies elsewhere.
-    pub fn save(&self, (from, to): (i64, i64), name: &str) -> Result<Saved, Error> {
+    /// hours are whole there; they are the same files, where the file system can do that, and copies elsewhere. Returns the
+    /// new folder.
+    pub fn save(&self, (from, to): (i64, i64), name: &str) -> Result<PathBuf, Error> {
         if to <= from {
             return Err(Error::Backwards);
         }
@@ -51,11 +40,7 @@ impl History {
             }
             _ => {}
         }
-        let mut saved = Saved {
-            path,
-            files: 0,
-            bytes: 0,
-        };
+        let mut is_empty = true;
         let mut folders = vec![root.clone(), unfinished.clone()];
         for table in table::all() {
             for entry in self.chosen(table, second(from), second(to) + 1)? {
@@ -74,24 +59,23 @@ impl History {
                     let host = target.with_file_name("host");
                     copy(&mut entry.host.as_bytes(), &host).map_err(failed(&host))?;
                 }
-                saved.files += 1;
-                saved.bytes += entry.bytes;
+                is_empty = false;
             }
         }
-        if saved.files == 0 {
+        if is_empty {
             return Err(Error::Nothing);
         }
-        fs::rename(&unfinished, &saved.path).map_err(failed(&unfinished))?;
+        fs::rename(&unfinished, &path).map_err(failed(&unfinished))?;
         folders.sort_unstable();
         folders.dedup();
         for folder in folders {
             let folder = folder
                 .strip_prefix(&unfinished)
-                .map_or_else(|_| folder.clone(), |below| saved.path.join(below));
+                .map_or_else(|_| folder.clone(), |below| path.join(below));
             let synced = fs::File::open(&folder).and_then(|folder| folder.sync_all());
             synced.map_err(failed(&folder))?;
         }
-        Ok(saved)
+        Ok(path)
     }
 }
 

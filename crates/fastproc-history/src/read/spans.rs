@@ -24,8 +24,9 @@ pub struct Size {
 }
 
 impl History {
-    /// The times that were recorded, in their order.
-    pub fn spans(&mut self) -> Result<Vec<Span>, Error> {
+    /// The times that were recorded, in their order, and how many walks were missed within them: one alone is no gap.
+    pub fn spans(&mut self) -> Result<(Vec<Span>, u64), Error> {
+        let mut missed = 0;
         let mut spans: Vec<(Span, i64)> = Vec::new();
         let all = (i64::MIN / 2, i64::MAX / 2);
         self.groups(&MACHINE, all, &["time", "interval_ns"], |entry, rows| {
@@ -38,6 +39,7 @@ impl History {
                     Some((span, lasts))
                         if (span.1..=span.1.saturating_add(*lasts)).contains(&time) =>
                     {
+                        missed += u64::from(time - span.1 == *lasts);
                         (span.1, *lasts) = (time, interval.saturating_mul(2));
                     }
                     _ => spans.push(((time, time), interval.saturating_mul(2))),
@@ -45,7 +47,7 @@ impl History {
             }
             ControlFlow::<()>::Continue(())
         })?;
-        Ok(spans.into_iter().map(|(span, _)| span).collect())
+        Ok((spans.into_iter().map(|(span, _)| span).collect(), missed))
     }
 
     /// The size of each table, by its name.

@@ -32,10 +32,6 @@ const GROUPS: Fields = Fields::CPU.union(Fields::USERS).union(Fields::IO);
 struct Made;
 
 impl Asked for Made {
-    fn begin(&mut self, _: &Snapshot<'_>, _: bool) {}
-    fn now_ns(&self) -> u64 {
-        0
-    }
     fn name(&mut self, _: Names, id: u32) -> Cell {
         format!("user{id}").as_str().into()
     }
@@ -96,11 +92,10 @@ impl Recorder {
     /// Which keeps every walk, and then one of ten, for these seconds.
     fn thinning(folder: &Path, host: &str, boot: &str, [every, each_10]: [i64; 2]) -> Self {
         let bounds = Bounds {
-            size: 1 << 30,
             leave: 0.0,
             every,
             each_10,
-            each_60: 86_400,
+            ..Bounds::default()
         };
         let open = Folder::create(folder, host).expect("a folder");
         let now = START / SECOND;
@@ -210,7 +205,7 @@ fn a_moment_is_the_last_walk_that_was_not_later() {
 fn a_gap_says_which_times_are_around_it() {
     let folder = Temporary::new("gap");
     let mut recorder = Recorder::begin(&folder, "a", "boot");
-    for second in [10, 11, 12, 5_000, 5_001] {
+    for second in [10, 12, 5_000, 5_001] {
         recorder.push(second, &[record(1, second as u64, 0)], &[]);
     }
     recorder.end();
@@ -243,7 +238,7 @@ fn a_gap_says_which_times_are_around_it() {
     let backwards = history.between(at(11), at(11), GROUPS);
     assert!(matches!(backwards, Err(Error::Backwards)));
     let spans = history.spans().expect("it can be read");
-    assert_eq!(spans, [(at(10), at(12)), (at(5_000), at(5_001))]);
+    assert_eq!(spans, (vec![(at(10), at(12)), (at(5_000), at(5_001))], 1));
 }
 
 #[test]
@@ -443,8 +438,7 @@ fn a_window_is_saved_as_a_history_of_its_own() {
     let history = History::open(&folder, Some("a")).expect("a history");
     let hour = (at(100), at(200));
     let saved = history.save(hour, "kept").expect("it is written");
-    assert!(saved.files > 0 && saved.bytes > 0);
-    let moment = open(&saved.path).at(at(200), GROUPS).expect("it was saved");
+    let moment = open(&saved).at(at(200), GROUPS).expect("it was saved");
     assert_eq!(seen(&moment), [(1, 200)]);
     assert!(matches!(history.save(hour, "kept"), Err(Error::Saved(_))));
     for name in ["", "../x", ".x", "a/b"] {

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use fastproc::container::{Labels, Origin};
+use fastproc::{
+    Cmdline,
+    container::{Labels, Origin},
+};
 use fastproc_columns::Lookup;
 
 use crate::{
@@ -17,6 +20,7 @@ pub(super) const OF_IDENTITY: &[&str] = &[
     "group",
     "real_group",
     "command_line",
+    "command_line_cut",
     "cgroup",
     "container_name",
     "pod",
@@ -36,12 +40,29 @@ pub struct Texts {
     groups: HashMap<u32, Box<[u8]>>,
     cgroups: HashMap<u64, Box<[u8]>>,
     labels: Vec<(Box<[u8]>, Labels)>,
-    lines: Vec<(u32, u64, Box<[u8]>)>,
+    lines: Vec<(u32, u64, Line)>,
+}
+
+/// A command line, as a history keeps it.
+#[derive(Clone, Debug)]
+pub struct Line {
+    bytes: Box<[u8]>,
+    cut: bool,
+}
+
+impl Line {
+    /// The line.
+    pub fn get(&self) -> Cmdline<'_> {
+        Cmdline {
+            bytes: &self.bytes,
+            cut: self.cut,
+        }
+    }
 }
 
 impl Texts {
     /// Adds what a row of `identities` or `exits` says. Returns its command line.
-    pub(super) fn add(&mut self, rows: &Rows, row: usize) -> Option<Vec<u8>> {
+    pub(super) fn add(&mut self, rows: &Rows, row: usize) -> Option<Line> {
         let number = |name: &str| rows.numbers(name).get(row).copied().flatten();
         let text = |name: &str| rows.texts(name).get(row)?.as_deref();
         let bytes = |name: &str| text(name).and_then(unescaped);
@@ -69,7 +90,10 @@ impl Texts {
             labels.image = label("image");
             self.add_cgroup(id as u64, &path, Some(labels));
         }
-        text("command_line").and_then(arguments)
+        Some(Line {
+            bytes: text("command_line").and_then(arguments)?.into(),
+            cut: number("command_line_cut") == Some(1),
+        })
     }
 
     /// Adds others.
@@ -100,8 +124,9 @@ impl Texts {
     }
 
     /// Adds the command line of a process: each argument with a NUL.
-    pub fn add_line(&mut self, pid: u32, start_ns: u64, line: &[u8]) {
-        self.lines.push((pid, start_ns, line.into()));
+    pub fn add_line(&mut self, pid: u32, start_ns: u64, line: Cmdline<'_>) {
+        let (bytes, cut) = (line.bytes.into(), line.cut);
+        self.lines.push((pid, start_ns, Line { bytes, cut }));
     }
 
     /// Gives them to a lookup of recorded values.
@@ -119,7 +144,7 @@ impl Texts {
             lookup.containers.keep(container, labels.clone());
         }
         for (pid, start_ns, line) in &self.lines {
-            lookup.details.keep_cmdline(*pid, *start_ns, line);
+            lookup.details.keep_cmdline(*pid, *start_ns, line.get());
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, ops::ControlFlow};
 
 use fastproc::{
-    Baseline, Cmdline, Fields, Host, Process, Snapshot, difference::is_same_start, exits::Exit,
+    Baseline, Fields, Host, Process, Snapshot, difference::is_same_start, exits::Exit,
     record::Record,
 };
 use fastproc_columns::{Lookup, Row};
@@ -14,7 +14,7 @@ use super::{
     latest::Key,
     moment::{self, Moment},
     record::{Members, exit, record, subtract, unknown, wanted},
-    texts::Texts,
+    texts::{Line, Texts},
     walk::Walk,
 };
 use crate::table::{EXITS, PROCESSES};
@@ -64,7 +64,7 @@ pub(super) struct Ends {
 #[derive(Debug)]
 struct Ended {
     exit: Exit,
-    line: Option<Vec<u8>>,
+    line: Option<Line>,
     did: Record,
 }
 
@@ -89,8 +89,7 @@ impl Window {
                 .ended
                 .binary_search_by_key(&key(ended.exit), |ended| key(&ended.exit));
             let Ended { did, line, .. } = &self.ended[at.ok()?];
-            let line = line.as_deref().map(|bytes| Cmdline { bytes, cut: false });
-            Some(Row::ended(ended.change(did), line))
+            Some(Row::ended(ended.change(did), line.as_ref().map(Line::get)))
         });
         living.chain(ended).collect()
     }
@@ -110,9 +109,7 @@ pub struct Exited {
     /// The exit.
     pub exit: Exit,
     /// Its command line, if it was kept: each argument with a NUL.
-    pub line: Option<Vec<u8>>,
-    /// Whether that is only the beginning of it.
-    pub line_is_cut: bool,
+    pub line: Option<Line>,
     /// Names the boot.
     pub boot_id: Option<Box<str>>,
     /// When the machine was booted, in microseconds since 1970.
@@ -271,7 +268,6 @@ impl History {
                     time: at,
                     exit: exit(&members, row),
                     line: texts.add(rows, row),
-                    line_is_cut: number("command_line_cut", row) == Some(1),
                     boot_id: rows.texts("boot_id").get(row).cloned().flatten(),
                     boot_time: number("boot_time", row),
                     texts,
@@ -339,7 +335,7 @@ impl History {
 }
 
 impl Ended {
-    fn new(exit: &Exit, line: Option<Vec<u8>>, before: &Moment) -> Self {
+    fn new(exit: &Exit, line: Option<Line>, before: &Moment) -> Self {
         let mut did = exit.to_record();
         if let Some(before) = find(&before.records, exit.pid, exit.start_ns) {
             subtract(&mut did, before);

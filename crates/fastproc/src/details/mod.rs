@@ -99,6 +99,8 @@ struct Entry {
     /// another program.
     comm: Option<[u8; 16]>,
     cmdline: Option<Box<[u8]>>,
+    /// Whether that is only the beginning of it; one that was read is kept whole.
+    cut: bool,
     exe: Option<Box<[u8]>>,
 }
 
@@ -152,12 +154,12 @@ impl Details {
             let kept = self.scratch.as_slice().into();
             self.entry(process).cmdline = Some(kept);
         }
-        let kept = self
-            .kept(process)
-            .and_then(|entry| entry.cmdline.as_deref());
+        let kept = self.kept(process);
         Ok(Cmdline {
-            bytes: kept.unwrap_or_default(),
-            cut: false,
+            bytes: kept
+                .and_then(|entry| entry.cmdline.as_deref())
+                .unwrap_or_default(),
+            cut: kept.is_some_and(|entry| entry.cut),
         })
     }
 
@@ -310,6 +312,7 @@ impl Details {
             start_ns: identity.start_ns,
             comm: Some(identity.comm),
             cmdline: None,
+            cut: false,
             exe: None,
         };
         let entry = self.entries.entry(process.pid()).or_insert_with(fresh);
@@ -343,11 +346,12 @@ impl Details {
     }
 
     /// Keeps the command line of a process, by its id and start time.
-    pub fn keep_cmdline(&mut self, pid: u32, start_ns: u64, cmdline: &[u8]) {
+    pub fn keep_cmdline(&mut self, pid: u32, start_ns: u64, cmdline: Cmdline<'_>) {
         let entry = Entry {
             start_ns,
             comm: None,
-            cmdline: Some(cmdline.into()),
+            cmdline: Some(cmdline.bytes.into()),
+            cut: cmdline.cut,
             exe: None,
         };
         self.entries.insert(pid, entry);
