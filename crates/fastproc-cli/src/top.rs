@@ -94,7 +94,7 @@ pub struct Args {
     tree: bool,
 
     /// Show cgroups instead of processes; the key v switches.
-    #[arg(long, conflicts_with_all = ["fields", "pid", "user", "sort", "filter", "threads", "format", "json", "at", "path", "host"])]
+    #[arg(long, conflicts_with_all = ["fields", "pid", "user", "sort", "filter", "threads", "format", "json"])]
     cgroups: bool,
 
     /// Write a table as text after every interval, until --count or a signal ends it.

@@ -35,6 +35,9 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// What is kept in memory has no cgroups.
+    #[error("the last minutes are kept in memory, without cgroups; fastproc record keeps them")]
+    NoCgroups,
     /// The history does not answer.
     #[error(transparent)]
     Past(#[from] fastproc_history::read::Error),

@@ -4,6 +4,7 @@ mod cgroups;
 mod live;
 mod memory;
 mod past;
+mod recorded;
 mod stored;
 
 use std::time::Duration;
@@ -144,10 +145,13 @@ impl Feed {
         Ok(is_new)
     }
 
-    /// Has these values of cgroups collected from now on, or none. Returns whether there is a snapshot for that.
-    pub fn need_cgroups(&mut self, needs: Option<library::Fields>) -> Result<bool, library::Error> {
-        self.now()
-            .map_or(Ok(false), |live| live.need_cgroups(needs))
+    /// Has these values of cgroups collected from now on, or none. Returns whether there is a snapshot of this machine for that.
+    pub fn need_cgroups(&mut self, needs: Option<library::Fields>) -> Result<bool, Error> {
+        match (&mut self.past, &mut self.live) {
+            (Some(past), _) => past.need_cgroups(needs.is_some()).map(|()| false),
+            (None, Some(live)) => Ok(live.need_cgroups(needs)?),
+            (None, None) => Ok(false),
+        }
     }
 
     /// The last snapshot; `None` if there is none yet.

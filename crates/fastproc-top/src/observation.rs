@@ -36,7 +36,7 @@ pub struct Cgroups<'a> {
     /// The controllers whose values are not known here.
     pub absent: &'a [&'static str],
     /// Where they are read from.
-    pub source: cgroups::Source,
+    pub source: &'static str,
 }
 
 impl<'a> Cgroups<'a> {

@@ -11,7 +11,7 @@ pub struct Place {
     pub folder: PathBuf,
     /// The host, if it has several.
     pub host: Option<String>,
-    /// The time, in seconds since 1970; by default the last that was recorded.
+    /// The time, in microseconds since 1970; by default the last that was recorded.
     pub time: Option<i64>,
 }
 

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Host, cgroups};
+use fastproc::Host;
 use fastproc_columns::{Lookup, Row};
 use fastproc_history::read::History;
 use ratatui_crossterm::crossterm::event::{
@@ -88,8 +88,7 @@ impl Screen {
         let (feed, lookup) = if let Some(place) = &options.past {
             let history = History::open(&place.folder, place.host.as_deref())?;
             let host = Host::read()?;
-            let time = place.time.map(|seconds| seconds * 1_000_000);
-            let feed = Feed::history(history, time, state.needs(), host.clone())?;
+            let feed = Feed::history(history, place.time, state.needs(), host.clone())?;
             state.look_back();
             (feed, Lookup::recorded(host, 0))
         } else {
@@ -230,14 +229,16 @@ impl Screen {
     fn begin(&mut self) -> Result<(), Error> {
         if self.state.is_past {
             self.looks += 1;
-            self.arrive();
-            return Ok(());
+        } else {
+            self.look()?;
         }
-        self.look()?;
         if self.options.cgroups {
             self.feed.need_cgroups(self.state.needs_of_cgroups())?;
         } else {
             self.need_cgroups();
+        }
+        if self.state.is_past {
+            self.arrive();
         }
         Ok(())
     }
@@ -258,7 +259,7 @@ impl Screen {
     }
 
     /// Shows processes, because cgroups cannot be read.
-    fn leave_cgroups(&mut self, error: &cgroups::Error) {
+    fn leave_cgroups(&mut self, error: &impl ToString) {
         self.state.settings.cgroups.shown = false;
         self.state.fail(error.to_string());
         self.painter.watched_cgroups.clear();

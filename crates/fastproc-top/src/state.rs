@@ -134,10 +134,9 @@ impl State {
         })
     }
 
-    /// Shows what was, which has neither threads nor cgroups.
+    /// Shows what was, which has no threads.
     pub fn look_back(&mut self) {
         (self.is_past, self.paused) = (true, true);
-        self.settings.cgroups.shown = false;
         if std::mem::take(&mut self.settings.threads) {
             // They were valid before.
             let _ = self.set_columns(&self.settings.columns.join(","));
@@ -148,7 +147,7 @@ impl State {
     /// Shows this machine again, with threads or cgroups if it did before.
     pub fn look_ahead(&mut self, threads: bool, cgroups: bool) {
         (self.is_past, self.paused) = (false, false);
-        self.settings.cgroups.shown = cgroups;
+        self.settings.cgroups.shown |= cgroups;
         if threads {
             self.settings.threads = true;
             let _ = self.set_columns(&self.settings.columns.join(","));

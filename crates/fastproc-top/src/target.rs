@@ -133,7 +133,11 @@ mod tests {
         let record = fastproc::record::Record::default();
         let host = fastproc::Host::read().expect("there is a /proc");
         let mut lookup = Lookup::recorded(host, 0);
-        lookup.details.keep_cmdline(0, 0, b"sh\0\" of root\0");
+        let line = fastproc::Cmdline {
+            bytes: b"sh\0\" of root\0",
+            cut: false,
+        };
+        lookup.details.keep_cmdline(0, 0, line);
         let name = Name::look_up(Process::new(&record, &[]), &mut lookup);
         assert_eq!(name.command, r#"sh \" of root"#);
     }

@@ -1,8 +1,11 @@
-//! `docs/history-tables.md` matches `src/table.rs`.
+//! `docs/history-tables.md` matches `src/table.rs`, and `docs/top.md` what a history keeps.
 
-use std::{env, fmt::Write, fs};
+use std::{collections::BTreeSet, env, fmt::Write, fs};
 
-use fastproc_history::table::{self, GREATEST, Kind};
+use fastproc_history::{
+    read::LACKED,
+    table::{self, GREATEST, Kind},
+};
 
 const PAGE: &str = "../../docs/history-tables.md";
 const BEGINNING: &str = "# Tables of a history
@@ -53,4 +56,15 @@ fn the_page_of_tables_is_that_of_the_source() {
         kept == made,
         "{PAGE} is of another src/table.rs: write it anew by `make fields`"
     );
+}
+
+#[test]
+fn the_page_of_top_names_the_fields_that_looking_back_lacks() {
+    let page = fs::read_to_string("../../docs/top.md").expect("the page");
+    let (_, list) = page
+        .split_once("by which no filter selects:")
+        .expect("it has a list");
+    let list = list.split("\n\n").next().unwrap_or_default();
+    let named: BTreeSet<_> = list.split('`').skip(1).step_by(2).collect();
+    assert_eq!(named, LACKED.iter().copied().collect());
 }

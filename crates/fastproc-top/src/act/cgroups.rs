@@ -8,9 +8,6 @@ use crate::{cgroups::Details, keys::Action, state::State};
 impl State {
     /// From processes to cgroups, or back.
     pub(super) fn switch(&mut self) {
-        if self.is_past {
-            return self.fail("cgroups are not shown of the past");
-        }
         let shown = &mut self.settings.cgroups.shown;
         *shown = !*shown;
         (self.search, self.seek) = (String::new(), None);

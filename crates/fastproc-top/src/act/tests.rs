@@ -256,10 +256,6 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
         (state.place(), state.needs_of_cgroups()),
         (Place::Table, None)
     );
-    // They are not shown of the past.
-    state.is_past = true;
-    state.act(Place::Table, Action::Cgroups);
-    assert_eq!(state.place(), Place::Table);
 }
 
 #[test]

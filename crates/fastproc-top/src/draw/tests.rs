@@ -2,10 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use fastproc::{
-    Collector, Fields, SourceKind,
-    cgroups::{self as library, Source},
-};
+use fastproc::{Collector, Fields, SourceKind, cgroups as library};
 
 use super::*;
 use crate::{
@@ -127,7 +124,7 @@ fn screen(name: &str, actions: &[Action]) -> String {
             before: None,
             members: None,
             absent: &absent,
-            source: Source::Files,
+            source: "files",
         }),
     };
     let mut painter = Painter::default();

@@ -52,7 +52,7 @@ impl Hierarchy {
             before: self.reader.before(),
             members: self.reader.members(),
             absent: cgroups.absent_controllers(),
-            source: cgroups.source(),
+            source: cgroups.source().name(),
         }
     }
 }

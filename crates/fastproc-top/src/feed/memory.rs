@@ -6,7 +6,8 @@ use std::{
 };
 
 use fastproc::{
-    Fields, Mask, container::Origin, difference::is_same_start, exits::Exit, record::Record, words,
+    Cmdline, Fields, Mask, container::Origin, difference::is_same_start, exits::Exit,
+    record::Record, words,
 };
 use fastproc_columns::Lookup;
 use fastproc_history::read::{Error, Moment, Texts, Walk};
@@ -40,8 +41,8 @@ impl Look {
     }
 }
 
-/// A command line, with start and name of its process.
-type Line = (u64, [u8; 16], Box<[u8]>);
+/// Start and name of a process with its command line, and whether that is cut.
+type Line = (u64, [u8; 16], Box<[u8]>, bool);
 
 /// The last snapshots: as many as fit.
 #[derive(Debug, Default)]
@@ -139,7 +140,12 @@ impl Memory {
         for process in view.snapshot.iter() {
             let identity = process.identity();
             if let Ok(line) = lookup.details.cmdline(process) {
-                let kept = (identity.start_ns, identity.comm, line.bytes.into());
+                let kept = (
+                    identity.start_ns,
+                    identity.comm,
+                    line.bytes.into(),
+                    line.cut,
+                );
                 self.lines.insert(identity.tgid, kept);
             }
             if let Some(id) = process.cgroup_id()
@@ -192,9 +198,10 @@ impl Memory {
         for record in &look.records {
             let identity = &record.identity;
             let line = self.lines.get(&identity.tgid);
-            if let Some((start_ns, comm, line)) = line
+            if let Some((start_ns, comm, bytes, cut)) = line
                 && (*start_ns, *comm) == (identity.start_ns, identity.comm)
             {
+                let line = Cmdline { bytes, cut: *cut };
                 texts.add_line(identity.tgid, *start_ns, line);
             }
         }

@@ -4,7 +4,7 @@ use fastproc::{Baseline, Fields, Host, exits::Exit};
 use fastproc_columns::Lookup;
 use fastproc_history::read::{self, LACKED, Moment, Texts, Walk, groups, shown};
 
-use super::Stored;
+use super::{Stored, recorded::Hierarchy};
 use crate::{
     error::Error,
     exited::Exited,
@@ -126,6 +126,8 @@ pub struct Past {
     baseline: Baseline,
     exits: Exits,
     exited: Exited,
+    /// The cgroups, if they are shown.
+    cgroups: Option<Hierarchy>,
     line: Line,
     /// What the user has to know about the walk, once.
     told: Option<String>,
@@ -146,6 +148,7 @@ impl Past {
             baseline: Baseline::default(),
             exits: Exits::default(),
             exited: Exited::default(),
+            cgroups: None,
             line: Line::default(),
             told: None,
             damaged: 0,
@@ -375,11 +378,42 @@ impl Past {
         if let Some(snapshot) = snapshot {
             self.exited.look(before, &snapshot);
         }
+        if self.cgroups.is_some() {
+            self.read_cgroups();
+        }
         if let Some((count, text)) = self.source.damage(self.damaged) {
             self.damaged = count;
             self.tell(text);
         }
         Ok(())
+    }
+
+    /// Shows cgroups as well, or no longer.
+    pub fn need_cgroups(&mut self, shows: bool) -> Result<(), Error> {
+        if !shows || matches!(self.source, Stored::Memory(_)) {
+            self.cgroups = None;
+            return if shows { Err(Error::NoCgroups) } else { Ok(()) };
+        }
+        if self.cgroups.is_none() {
+            self.read_cgroups();
+        }
+        Ok(())
+    }
+
+    /// Reads the cgroups of the walk that is shown.
+    fn read_cgroups(&mut self) {
+        let (Some((step, now)), Stored::History(history)) = (&self.now, &mut self.source) else {
+            return;
+        };
+        let before = self.before.as_ref().map(|(step, _)| step.walk.time);
+        let read = Hierarchy::read(|time| history.cgroups_at(time), step.walk.time, before);
+        let mut cgroups = read.unwrap_or_default();
+        let before = self.before.is_some().then_some(&self.baseline);
+        cgroups.count(&now.snapshot(), before);
+        if cgroups.view().snapshot.is_empty() {
+            self.told = Some("the cgroups of that time were not recorded, or are damaged".into());
+        }
+        self.cgroups = Some(cgroups);
     }
 
     /// The processes of a walk.
@@ -453,7 +487,7 @@ impl Past {
             earlier: self.before.as_ref().map(|(step, _)| &step.machine),
             line: Some(&self.line),
             exited: &self.exited,
-            cgroups: None,
+            cgroups: self.cgroups.as_ref().map(Hierarchy::view),
         })
     }
 }

@@ -109,7 +109,7 @@ impl Stored {
             let exit = exited.exit;
             // Of two processes with one pid the living one keeps its command line.
             if let Some(line) = exited.line.filter(|_| snapshot.get(exit.pid).is_none()) {
-                texts.add_line(exit.pid, exit.start_ns, &line);
+                texts.add_line(exit.pid, exit.start_ns, line.get());
             }
             all.push(exit);
         })?;

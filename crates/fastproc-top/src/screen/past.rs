@@ -104,6 +104,7 @@ impl Screen {
     /// Takes in a walk that does not follow the one before: what is drawn over time begins again.
     pub(super) fn arrive(&mut self) {
         self.painter.watched.clear();
+        self.painter.watched_cgroups.clear();
         self.painter.histories = Histories::default();
         if let Some(past) = self.feed.past() {
             for (machine, earlier) in past.earlier(LENGTH) {
@@ -131,23 +132,23 @@ impl Screen {
         if text == "now" && self.look_ahead() {
             return;
         }
-        let calendar = |gauge: Option<u64>| gauge.map_or(0, |ns| (ns / 1_000_000_000) as i64);
+        let calendar = |gauge: Option<u64>| gauge.map_or(0, |ns| (ns / 1_000) as i64);
         let shown = self
             .feed
             .view()
             .map(|view| view.machine.get(Gauge::Calendar));
         let now = parse_instant("now").unwrap_or(i64::MAX);
         match instant(text, calendar(shown.flatten()), now) {
-            Ok(seconds) => self.travel(Goal::At(seconds.saturating_mul(SECOND))),
+            Ok(time) => self.travel(Goal::At(time)),
             Err(error) => self.state.fail(error.to_string()),
         }
     }
 }
 
-/// A time that was typed, in seconds since 1970: without a day the nearest one to what is shown that is not after now.
+/// A time that was typed, in microseconds since 1970: without a day the nearest one to what is shown that is not after now.
 fn instant(text: &str, shown: i64, now: i64) -> Result<i64, InstantError> {
-    let near = shown.saturating_add(12 * 3600).min(now);
-    let day = parse_date(text, near).map(|(first, _)| first);
+    let near = shown.saturating_add(12 * 3600 * SECOND).min(now);
+    let day = parse_date(text, near.div_euclid(SECOND)).map(|(first, _)| first * SECOND);
     day.map_or_else(|| parse_instant(text), Ok)
 }
 
@@ -159,9 +160,9 @@ mod tests {
 
     #[test]
     fn a_time_of_day_is_the_nearest_that_is_not_in_the_future() {
-        const HOUR: i64 = 3600;
+        const HOUR: i64 = 3600 * SECOND;
         // Noon of a day in January, in which no clock is set.
-        let shown = 1_768_305_600;
+        let shown = 1_768_305_600 * SECOND;
         for (later, now, expected) in [
             (4 * HOUR, shown + 100 * HOUR, 4 * HOUR),
             (-4 * HOUR, shown + 100 * HOUR, -4 * HOUR),
@@ -169,7 +170,7 @@ mod tests {
             (0, shown, 0),
         ] {
             let mut text = Vec::new();
-            write_local(shown + later, "%H:%M:%S", &mut text);
+            write_local((shown + later) / SECOND, "%H:%M:%S", &mut text);
             let text = String::from_utf8(text).expect("text");
             assert_eq!(instant(&text, shown, now), Ok(shown + expected), "{text}");
         }

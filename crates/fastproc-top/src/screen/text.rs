@@ -89,7 +89,7 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
     }
     // Visible on a narrow screen, too: a user who has forgotten the filter misses processes.
     let (filter, source) = match view.cgroups {
-        Some(cgroups) => (state.settings.cgroups.filter.clone(), cgroups.source.name()),
+        Some(cgroups) => (state.settings.cgroups.filter.clone(), cgroups.source),
         None => (state.typed_filter(), feed.name()),
     };
     if !filter.is_empty() {

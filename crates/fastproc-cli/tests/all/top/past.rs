@@ -3,12 +3,13 @@
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use fastproc::{
-    Fields, Process, Snapshot, SnapshotStats, SourceKind, Table, exits::Exit, record::Record,
+    Fields, Process, Snapshot, SnapshotStats, SourceKind, Table, cgroups, exits::Exit,
+    record::Record,
 };
 use fastproc_history::{
     escape::joined,
     folder,
-    recorder::{Bounds, Cell, EVERYWHERE, Kept, Look, Moment, Names, OF_CGROUP, Session, Texts},
+    recorder::{Bounds, Cell, Kept, Look, Moment, Names, Session, Texts, row_of, rows_of_cgroups},
     table::MACHINE,
 };
 use fastproc_testbed::{Folder, wait_until};
@@ -45,10 +46,6 @@ const NAMES: [&[u8]; 6] = [
 struct Made;
 
 impl Texts for Made {
-    fn begin(&mut self, _: &Snapshot<'_>, _: bool) {}
-    fn now_ns(&self) -> u64 {
-        0
-    }
     fn name(&mut self, _: Names, id: u32) -> Cell {
         if id == 0 { "root" } else { "somebody" }.into()
     }
@@ -57,15 +54,6 @@ impl Texts for Made {
         let name = NAMES[(pid - 1) as usize % NAMES.len()];
         let line = [name, b"\0--number\0", pid.to_string().as_bytes(), b"\0"].concat();
         Cell::Text(joined(&line).into())
-    }
-    fn line_of_exit(&mut self, _: &Snapshot<'_>, _: &Exit) -> Cell {
-        Cell::Null
-    }
-    fn cgroup(&mut self, _: Process<'_>) -> [Cell; OF_CGROUP] {
-        Default::default()
-    }
-    fn cgroup_of_exit(&mut self, _: u64) -> Cell {
-        Cell::Null
     }
     fn may_trace(&mut self, _: Process<'_>) -> bool {
         true
@@ -112,15 +100,22 @@ pub fn made_up(name: &str, looks: u64, processes: u32) -> History {
 
 /// The same, with walks at these seconds.
 fn made_of(name: &str, looks: impl IntoIterator<Item = u64>, processes: u32) -> History {
+    made_in(name, looks, processes, None)
+}
+
+/// The same, with all processes in this cgroup, which uses a quarter of a CPU.
+fn made_in(
+    name: &str,
+    looks: impl IntoIterator<Item = u64>,
+    processes: u32,
+    cgroup: Option<&str>,
+) -> History {
     let folder = Folder::new(name);
     let path = folder.join("history");
     // A test's disk may be nearly full.
     let bounds = Bounds {
-        size: 1 << 30,
         leave: 0.0,
-        every: i64::MAX >> 32,
-        each_10: i64::MAX >> 32,
-        each_60: i64::MAX >> 32,
+        ..Bounds::default()
     };
     let open = folder::Folder::create(&path, "made").expect("a folder");
     let began = (BEGAN / SECOND) as i64;
@@ -132,8 +127,7 @@ fn made_of(name: &str, looks: impl IntoIterator<Item = u64>, processes: u32) -> 
         // One CPU is busy in each second minute.
         let minutes = look / 120 * 60 + (look % 120).saturating_sub(60);
         let busy = look * SECOND / 3 + minutes * SECOND;
-        let mut machine = vec![Cell::Null; MACHINE.columns.len() - EVERYWHERE];
-        for (name, value) in [
+        let machine = [
             ("began_ns", up),
             ("read_for_ns", 0),
             ("interval_ns", SECOND),
@@ -164,11 +158,21 @@ fn made_of(name: &str, looks: impl IntoIterator<Item = u64>, processes: u32) -> 
             ("swap_free_bytes", 1 << 30),
             ("cpu_some_ns", look * SECOND / 8),
             ("io_some_ns", look * SECOND / 16),
-        ] {
-            let at = MACHINE.index(name).expect("a column") - EVERYWHERE;
-            machine[at] = Cell::Number(value as i64);
+        ];
+        let machine = machine.map(|(name, value)| (name, value as i64));
+        let mut records: Vec<_> = (0..processes).map(|number| record(number, look)).collect();
+        let mut cgroups = cgroups::Recorded::new(up);
+        if let Some(path) = cgroup {
+            let mut record = cgroups::record::Record::default();
+            record.identity.id = 7;
+            record.identity.groups = cgroups::Fields::CPU.bits();
+            record.cpu.usage_ns = look * SECOND / 4;
+            cgroups.add(record, path.as_bytes());
+            for record in &mut records {
+                record.cgroup.set_id(Some(7));
+                record.identity.groups |= Fields::CGROUP.bits();
+            }
         }
-        let records: Vec<_> = (0..processes).map(|number| record(number, look)).collect();
         let table = Table {
             records: &records,
             ..Table::default()
@@ -184,8 +188,8 @@ fn made_of(name: &str, looks: impl IntoIterator<Item = u64>, processes: u32) -> 
         let look = Look {
             moment,
             snapshot: &snapshot,
-            machine: &machine,
-            cgroups: &[],
+            machine: &row_of(&MACHINE, &machine),
+            cgroups: &rows_of_cgroups(cgroups.snapshot()),
             waits: &[],
         };
         session.push(&look, &mut Made);
@@ -240,6 +244,33 @@ fn one_can_move_in_a_history() {
     top.until_shown("what was cannot be changed");
     top.press("q");
     assert_eq!(top.wait().code(), Some(0));
+}
+
+#[test]
+fn the_cgroups_of_a_time_are_shown_with_their_shares() {
+    let history = made_in("cgroups", 0..9, 5, Some("/made.slice"));
+    let arguments = ["--history", history.path(), "--at", "2026-03-01 09:30:04"];
+    let mut top = Terminal::top(24, 140, &arguments);
+    top.until_shown("09:30:04");
+    top.press("v");
+    let row = |text: &str| {
+        let row = text.lines().find(|line| line.contains("/made.slice"));
+        let words = row.unwrap_or_default().split_whitespace();
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    top.until("its share", |text| {
+        let row = row(text);
+        row.contains(&"25.0".into()) && row.contains(&"5".into())
+    });
+    top.press(",,,,");
+    // There is none before it.
+    top.until("the first walk", |text| {
+        text.contains("09:30:00") && row(text).first().is_some_and(|share| share == "-")
+    });
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+    let text = crate::common::output(&["top", "--once", "--cgroups", "--history", history.path()]);
+    assert!(row(&text).contains(&"25.0".into()), "{text}");
 }
 
 #[test]
