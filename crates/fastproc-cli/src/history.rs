@@ -139,7 +139,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             name,
             folder,
         }) => {
-            let history = args.folder.or(folder).open()?;
+            let mut history = args.folder.or(folder).open()?;
             let path = history.save((*from, *to), name)?;
             let mut output = Output::default();
             let (checked, _) = write_damage([History::open(&path, None)?], &mut output)?;

@@ -128,7 +128,7 @@ impl Prompt {
             Self::Interval => "Refresh interval (2, 0.5, 500ms): ",
             Self::Pid => "Process id: ",
             Self::Nice => "Nice value (-20 to 19): ",
-            Self::Time => "Time (HH:MM[:SS], or YYYY-MM-DD HH:MM[:SS]): ",
+            Self::Time => "Time (03:12, yesterday 03:12, -10min, now): ",
         }
     }
 }

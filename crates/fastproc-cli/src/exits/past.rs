@@ -45,7 +45,7 @@ pub fn show(
         stream.head()?;
     }
     let (mut result, mut boot) = (Ok(()), None);
-    history.exits(time, |exited| {
+    history.exits_of(time, |exited| {
         if result.is_ok() {
             result = take(stream, &exited, &mut boot);
         }

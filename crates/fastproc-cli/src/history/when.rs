@@ -96,19 +96,17 @@ pub fn dated(from: Option<i64>, time: i64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Says which parts of a window were not recorded. It was to begin at `from`, and begins at `first`.
+/// Says which parts of a window were not recorded or cannot be read. It was to begin at `from`, and begins at `first`.
 pub fn tell_gaps(from: i64, first: i64, gaps: &[(i64, i64)]) {
     if first > from {
         let (from, first) = (shown(from), shown(first));
         tell(&format!(
-            "nothing was recorded at {from}; this begins at {first}"
+            "nothing is known at {from}; this begins at {first}"
         ));
     }
     for (before, after) in gaps {
         let (before, after) = (shown(*before), shown(*after));
-        tell(&format!(
-            "nothing was recorded between {before} and {after}"
-        ));
+        tell(&format!("nothing is known between {before} and {after}"));
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Error {
         has: Vec<String>,
     },
     /// Nothing was recorded at this time.
-    #[error("nothing was recorded at {}{}", shown(*.asked), around(*.before, *.after))]
+    #[error("nothing {} at {}{}", if *.damaged { "intact was found" } else { "was recorded" }, shown(*.asked), around(*.before, *.after))]
     Gap {
         /// The time, in microseconds since 1970.
         asked: i64,
@@ -38,6 +38,8 @@ pub enum Error {
         before: Option<i64>,
         /// The first walk after it.
         after: Option<i64>,
+        /// Whether files of that time are damaged.
+        damaged: bool,
     },
     /// The machine was booted in between.
     #[error(
@@ -76,7 +78,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A row says what cannot be.
-    #[error("what was recorded at {} lacks a value that every walk has", shown(*.0))]
+    #[error("what was recorded at {} lacks a value that every walk has; only sealed hours of two recorders may be put together", shown(*.0))]
     Incomplete(i64),
 }
 
@@ -90,7 +92,10 @@ pub fn shown(time: i64) -> String {
 fn around(before: Option<i64>, after: Option<i64>) -> String {
     let before = before.map(|time| format!("the last record before is of {}", shown(time)));
     let after = after.map(|time| format!("the next is of {}", shown(time)));
-    let known: Vec<_> = before.into_iter().chain(after).collect();
+    let late = after
+        .is_none()
+        .then(|| "what came since may not be written yet".into());
+    let known: Vec<_> = before.into_iter().chain(after).chain(late).collect();
     let text = known.join(", ");
     if text.is_empty() {
         text

@@ -9,7 +9,7 @@ use std::{
 use super::Error;
 use crate::{
     file::{self, File},
-    folder::{self, Entry, Folder, Place},
+    folder::{self, Entry, Folder, Place, host_name},
     rows::Rows,
     table::{self, Table},
 };
@@ -38,11 +38,11 @@ impl History {
     /// Opens a folder. `host` names one of several hosts.
     pub fn open(path: &Path, host: Option<&str>) -> Result<Self, Error> {
         let (folder, hosts) = opened(path)?;
-        let found = match (host, &hosts[..]) {
-            (_, []) => return Err(Error::Empty(path.into())),
-            (None, [host]) => host.clone(),
-            (Some(host), _) if hosts.iter().any(|has| **has == *host) => host.into(),
-            (asked, _) => {
+        let named = host.and_then(|asked| hosts.iter().find(|has| is_called(has, asked)));
+        let found = match (named, host, &hosts[..]) {
+            (_, _, []) => return Err(Error::Empty(path.into())),
+            (Some(host), ..) | (None, None, [host]) => host.clone(),
+            (None, asked, _) => {
                 let has = hosts.iter().map(ToString::to_string).collect();
                 return Err(match asked {
                     None => Error::Hosts(has),
@@ -232,6 +232,11 @@ impl History {
         let file = File::open(self.folder.read(entry).ok()?, table).ok()?;
         Some((0..file.groups()).map(|group| file.rows(group)).sum())
     }
+}
+
+/// Whether a host has this name, which may be written as that of its folder.
+fn is_called(host: &str, asked: &str) -> bool {
+    host == asked || host == host_name(asked.as_bytes())
 }
 
 fn opened(path: &Path) -> Result<(Folder, Vec<Box<str>>), Error> {

@@ -14,10 +14,10 @@ use super::{
 use crate::{folder::Place, table};
 
 impl History {
-    /// Saves the files of a time in microseconds since 1970 as `saved/NAME` of the folder, which is a history as well. Sealed
-    /// hours are whole there; they are the same files, where the file system can do that, and copies elsewhere. Returns the
-    /// new folder.
-    pub fn save(&self, (from, to): (i64, i64), name: &str) -> Result<PathBuf, Error> {
+    /// Saves the files of a time in microseconds since 1970 as `saved/NAME` of the folder, which is a history as well: from the
+    /// last walk with all processes on, without which others say little. Sealed hours are whole there; they are the same
+    /// files, where the file system can do that, and copies elsewhere. Returns the new folder.
+    pub fn save(&mut self, (from, to): (i64, i64), name: &str) -> Result<PathBuf, Error> {
         if to <= from {
             return Err(Error::Backwards);
         }
@@ -25,6 +25,11 @@ impl History {
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(letters) {
             return Err(Error::Name(name.into()));
         }
+        let from = match self.walk_at(from) {
+            Ok((_, whole)) => whole.time,
+            // The part that was recorded is saved, and the one that is damaged.
+            Err(_) => from,
+        };
         let root = self.folder().path().join("saved");
         let (path, unfinished) = (root.join(name), root.join(format!(".{name}")));
         let failed = |path: &Path| {

@@ -13,7 +13,7 @@ use fastproc_testbed::Folder as Temporary;
 
 use super::*;
 use crate::{
-    folder::Folder,
+    folder::{Folder, host_name},
     recorder::{
         Bounds, Cell, Kept, Look, Moment as At, Names, Session, Texts as Asked, row_of,
         rows_of_cgroups,
@@ -374,7 +374,33 @@ fn the_open_part_of_an_hour_is_read_before_its_row_group_is_written() {
         let moment = history.at(at(second), GROUPS).expect("it is written");
         assert_eq!(seen(&moment), [(1, second as u64), (2, 7)]);
     }
+    // What is saved begins with all processes.
+    let saved = history
+        .save((at(12), at(14)), "kept")
+        .expect("it is written");
+    let moment = open(&saved).at(at(13), GROUPS).expect("it was saved");
+    assert_eq!(seen(&moment), [(1, 13), (2, 7)]);
     recorder.end();
+}
+
+#[test]
+fn an_exit_counts_for_when_it_happened_unless_that_was_known_much_later() {
+    let folder = Temporary::new("late");
+    let mut recorder = Recorder::begin(&folder, "a", "boot");
+    recorder.push(0, &[record(1, 0, 0)], &[]);
+    recorder.push(400, &[record(1, 0, 0)], &[exit(2, 1, 100), exit(3, 1, 395)]);
+    recorder.end();
+    let mut history = open(&folder);
+    let mut pids = |from, to| {
+        let mut pids = Vec::new();
+        let read = history.exits_of((at(from), at(to)), |exited| pids.push(exited.exit.pid));
+        read.expect("it can be read");
+        pids.sort_unstable();
+        pids
+    };
+    assert!(pids(90, 110).is_empty());
+    assert_eq!(pids(390, 395), [3]);
+    assert_eq!(pids(251, 400), [2, 3]);
 }
 
 #[test]
@@ -421,7 +447,7 @@ fn where_rows_are_damaged_nothing_is_shown_and_the_rest_is() {
 #[test]
 fn a_window_is_saved_as_a_history_of_its_own() {
     let folder = Temporary::new("saved");
-    for (host, seconds) in [("a", 0..4_000), ("b", 0..1)] {
+    for (host, seconds) in [("a", 0..4_000), (&host_name(b"b/c"), 0..1)] {
         let mut recorder = Recorder::begin(&folder, host, "boot");
         for second in seconds.step_by(100) {
             recorder.push(second, &[record(1, second as u64, 0)], &[]);
@@ -430,12 +456,13 @@ fn a_window_is_saved_as_a_history_of_its_own() {
     }
     let several = History::open(&folder, None);
     assert!(
-        matches!(several, Err(Error::Hosts(hosts)) if hosts == ["a", "b"]),
+        matches!(several, Err(Error::Hosts(hosts)) if hosts == ["a", "b%2Fc"]),
         "two hosts"
     );
+    assert!(History::open(&folder, Some("b/c")).is_ok());
     let other = History::open(&folder, Some("c"));
     assert!(matches!(other, Err(Error::NoHost { .. })));
-    let history = History::open(&folder, Some("a")).expect("a history");
+    let mut history = History::open(&folder, Some("a")).expect("a history");
     let hour = (at(100), at(200));
     let saved = history.save(hour, "kept").expect("it is written");
     let moment = open(&saved).at(at(200), GROUPS).expect("it was saved");

@@ -174,6 +174,7 @@ impl History {
             asked,
             before: before.map(|walk| walk.time),
             after: after.map(|walk| walk.time),
+            damaged: !self.damaged().is_empty(),
         })
     }
 }

@@ -119,6 +119,19 @@ pub struct Exited {
 }
 
 const SECOND: i64 = 1_000_000;
+/// A recorder may know of an exit so much later, in microseconds.
+const LATE: i64 = 150 * SECOND;
+
+impl Exited {
+    /// The time that it counts for, in microseconds since 1970: when it ended or, if its parent waited for it much later, when
+    /// the recorder knew of it.
+    pub fn counts_at(&self) -> i64 {
+        let ended = self.exit.end_ns.zip(self.boot_time);
+        let ended = ended.map(|(end_ns, boot)| boot.saturating_add((end_ns / 1000) as i64));
+        let ended = ended.filter(|ended| self.time.saturating_sub(*ended) <= LATE);
+        ended.unwrap_or(self.time)
+    }
+}
 
 impl History {
     /// What processes did between two times in microseconds since 1970. It begins at the first walk that was not before
@@ -237,8 +250,7 @@ impl History {
         last: &Walk,
         mut each: impl FnMut(Exited),
     ) -> Result<(), Error> {
-        // A recorder may know of an exit late.
-        let time = (first.time - 2 * SECOND, last.time + 150 * SECOND);
+        let time = (first.time - 2 * SECOND, last.time + LATE);
         let read_ns = last.began_ns.saturating_add(last.read_for_ns);
         self.exits(time, |exited| {
             let is_within = match exited.exit.end_ns {
@@ -252,7 +264,20 @@ impl History {
         })
     }
 
-    /// Reads the exits of a time in microseconds since 1970, both inclusive, in about their order.
+    /// Reads the exits that count for a time in microseconds since 1970, both inclusive, in about their order.
+    pub fn exits_of(
+        &mut self,
+        (from, to): (i64, i64),
+        mut each: impl FnMut(Exited),
+    ) -> Result<(), Error> {
+        self.exits((from, to.saturating_add(LATE)), |exited| {
+            if (from..=to).contains(&exited.counts_at()) {
+                each(exited);
+            }
+        })
+    }
+
+    /// Reads the exits that the recorder knew of in a time in microseconds since 1970, both inclusive, in about their order.
     pub fn exits(&mut self, time: (i64, i64), mut each: impl FnMut(Exited)) -> Result<(), Error> {
         let all: Vec<_> = EXITS.columns.iter().map(|column| column.name).collect();
         self.groups(&EXITS, time, &all, |_, rows| {

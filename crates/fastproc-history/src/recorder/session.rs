@@ -258,7 +258,7 @@ impl Session {
         let late = moment.awake - last.awake;
         if late > (3 * self.interval).max(PART) {
             let detail = format!(
-                "no walk for {:.1} s: the machine was too busy",
+                "no walk for {:.1} s: the recorder did not run, or the machine was too busy",
                 seconds(late)
             );
             self.events.push(between("blind", detail));

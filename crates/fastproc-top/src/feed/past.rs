@@ -191,10 +191,13 @@ impl Past {
     fn at(&mut self, time: i64) -> Result<i64, Error> {
         self.load(time)?;
         let last = self.last_until(time).map(|at| &self.steps.all[at].walk);
-        match last.filter(|walk| walk.lasts_until(time)) {
-            Some(walk) => Ok(walk.time),
-            None => Err(self.source.gap(time)?.into()),
+        if let Some(walk) = last.filter(|walk| walk.lasts_until(time)) {
+            return Ok(walk.time);
         }
+        let gap = self.source.gap(time)?;
+        // The screen stays where it is, and so does the line below it.
+        self.load(self.asked).ok();
+        Err(gap.into())
     }
 
     /// The last walk until a time or, going forward, the first one from it on; at the ends of the history those.

@@ -156,6 +156,7 @@ impl Stored {
             asked: time,
             before,
             after,
+            damaged: false,
         })
     }
 

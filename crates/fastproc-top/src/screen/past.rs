@@ -56,6 +56,15 @@ impl Screen {
             Error::Past(read::Error::Damaged { .. }) => {
                 "what was recorded there is damaged; fastproc history check lists it".into()
             }
+            // In a line of 80 columns.
+            Error::Past(read::Error::Gap { before, after, .. }) => {
+                let nearest = [before, after]
+                    .into_iter()
+                    .flatten()
+                    .map(|&time| read::shown(time));
+                let nearest = nearest.collect::<Vec<_>>().join(" and ");
+                format!("nothing was recorded then; nearest: {nearest}")
+            }
             error => format!("cannot go there: {error}"),
         });
     }
@@ -129,7 +138,11 @@ impl Screen {
 
     /// Goes to a time that was typed: the nearest one of the day that it names.
     pub(super) fn go_to(&mut self, text: &str) {
-        if text == "now" && self.look_ahead() {
+        if text == "now" {
+            if !self.look_ahead() {
+                // The end of a history.
+                self.travel(Goal::By(i64::MAX));
+            }
             return;
         }
         let calendar = |gauge: Option<u64>| gauge.map_or(0, |ns| (ns / 1_000) as i64);

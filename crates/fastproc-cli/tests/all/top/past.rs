@@ -225,7 +225,11 @@ fn one_can_move_in_a_history() {
     top.press("{{{{");
     top.until_shown("09:30:00");
     top.press("b09:29\r");
-    top.until_shown("nothing was recorded at 2026-03-01 09:29:00");
+    top.until_shown("nothing was recorded then; nearest: 2026-03-01 09:30:00");
+    top.press("bnow\r");
+    top.until_shown("09:33:19");
+    top.press("b09:30\r");
+    top.until_shown("09:30:00");
     top.press("))");
     top.until_shown("09:33:01");
     top.press(")");
@@ -290,7 +294,7 @@ fn a_gap_and_damage_are_told_and_passed() {
     top.press(".");
     top.until_shown("nothing was recorded between 2026-03-01 09:44:49 and 2026-03-01 09:44:58");
     top.press(",b09:44:53\r");
-    top.until_shown("nothing was recorded at 2026-03-01 09:44:53; the last record before is of");
+    top.until_shown("nothing was recorded then; nearest: 2026-03-01 09:44:49 and");
     top.press("...");
     let shown = top.until_shown("what was recorded there is damaged");
     assert!(shown.contains("09:44:59, up"), "{shown}");
