@@ -295,6 +295,7 @@ def scale(report: Row) -> str:
 SUMMARY = [
     ("`stat`, `statm`, `status` of every process", "scan", "open, read, close", "proc-3files", "BPF", "bpf-full"),
     ("… if all have run since the last snapshot", "scan", "open, read, close", "proc-3files", "BPF", "bpf-full-all-ran"),
+    ("… on kernels from 5.8, and in pid namespaces", "scan", "open, read, close", "proc-3files", "BPF", "bpf-iter-full"),
     ("a table of processes, with the service", "attach", "`ps aux`", "ps-aux", "`ps aux`", "service-aux"),
     ("a table of processes, without the service", "attach", "`ps aux`", "ps-aux", "`ps`", "ps"),
     ("one refresh of a screen", "top", "`top`", "top", "`top`", "fastproc"),

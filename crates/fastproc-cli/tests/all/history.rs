@@ -156,7 +156,8 @@ fn waits_are_counted_and_events_are_told() {
         (&"started".into(), &"stopped".into())
     );
     let text = output(&history.looking(&["history"]));
-    assert!(text.contains(" stopped: it was told to end\n"), "{text}");
+    // On a busy machine it also says that exits are missing.
+    assert!(text.contains(" stopped: it was told to end"), "{text}");
 }
 
 #[test]

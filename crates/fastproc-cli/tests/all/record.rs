@@ -98,10 +98,21 @@ fn the_recorder_keeps_few_rights_and_records_processes_and_exits() {
     let (pids, statuses) = (numbers(&exits, "pid"), numbers(&exits, "status"));
     let found = pids.iter().position(|pid| *pid == i64::from(short.id()));
     let found = found.expect("its exit is recorded");
-    assert!(
-        last.iter().all(|pid| pids.contains(pid)),
-        "{last:?} of {pids:?}"
-    );
+    let details = rows(&folder, &EVENTS, &["detail"]);
+    let mut details = details
+        .iter()
+        .flat_map(|rows| rows.texts("detail"))
+        .flatten();
+    if details.any(|detail| detail.contains("exits are missing")) {
+        gate::repeated(
+            "the kernel had not released some processes in the patience of the recorder",
+        );
+    } else {
+        assert!(
+            last.iter().all(|pid| pids.contains(pid)),
+            "{last:?} of {pids:?}"
+        );
+    }
     assert_eq!(statuses[found], 7 << 8);
     let lines = exits.iter().flat_map(|rows| rows.texts("command_line"));
     let line = lines.flatten().find(|line| ***line == *r"sh -c exit\x207");
